@@ -21,7 +21,8 @@ CoopArena *coop_arena_new (uint64_t capacity);
 void *coop_arena_addr (const CoopArena *arena, uint64_t offset);
 /* Offset of a pointer into the arena, or UINT64_MAX. */
 uint64_t coop_arena_offset (const CoopArena *arena, const void *pointer);
-/* Gives the pages of [offset, offset + bytes) back to the system; they read as zero afterwards. */
+/* Gives the whole pages inside [offset, offset + bytes) back to the system; they read as zero
+ * afterwards. Pages at the ends that are shared with neighbours stay as they are. */
 void coop_arena_trim (CoopArena *arena, uint64_t offset, uint64_t bytes);
 /* Resident bytes of the arena (mincore), for tests and reports. */
 uint64_t coop_arena_resident (const CoopArena *arena);
@@ -30,7 +31,8 @@ uint64_t coop_arena_resident (const CoopArena *arena);
  * One mapping whatever the number of ranges. */
 typedef struct CoopShadow CoopShadow;
 CoopShadow *coop_shadow_new (void);
-/* A range of at least `bytes` bytes that nobody has, for `owner` (not NULL). NULL if exhausted. */
+/* A range of at least `bytes` bytes that nobody has, for `owner` (not NULL, an even address). Begins
+ * at a multiple of 128. NULL if exhausted. */
 void *coop_shadow_take (CoopShadow *shadow, uint64_t bytes, void *owner);
 /* The range that begins at pointer is given back; returns its owner, NULL if it is not one. */
 void *coop_shadow_give (CoopShadow *shadow, void *pointer);

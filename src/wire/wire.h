@@ -62,7 +62,8 @@ const char *coop_wire_strerror (CoopWireError error);
 
 /* Target: takes the ring for this process, once. */
 CoopWireError coop_wire_claim (CoopWire *wire);
-void coop_wire_end (CoopWire *wire);    /* target: good-bye, after END was pushed */
+/* Target: good-bye, after END was pushed. A GAP that is still due is told. */
+void coop_wire_end (CoopWire *wire);
 CoopTargetState coop_wire_target (const CoopWire *wire, pid_t *pid);
 /* Where the trace is written, for who attaches later. At most 1023 bytes. */
 void coop_wire_set_trace (CoopWire *wire, const char *path);
@@ -70,7 +71,9 @@ void coop_wire_trace (const CoopWire *wire, char *path, size_t size);
 
 /* ---- producer ---- */
 /* Sets ev->seq, copies header and body, publishes. Without room the event is dropped and counted, and
- * a GAP goes before the next one that fits; sequence numbers of dropped events are used up.
+ * a GAP goes before the next one that fits; sequence numbers of dropped events are used up:
+ * gap.first .. gap.first + gap.missing - 1 are missing, and the GAP's own number comes next.
+ * In a forked child it does nothing and returns false: the ring belongs to the process that claimed it.
  * Returns false when dropped. Wakes nobody: the consumer polls. */
 bool coop_ring_push (CoopWire *wire, CoopEvent *ev, const void *body);
 /* Called without any lock: waits until `bytes` fit, at most `ms`; returns at once while the consumer
@@ -79,7 +82,7 @@ bool coop_ring_wait (CoopWire *wire, size_t bytes, double ms);
 size_t coop_ring_room (const CoopWire *wire);
 
 /* ---- consumer ---- */
-/* Hands events to `take` in order, in place (valid during the call), until the ring is empty, `max`
+/* Hands events to `take` in order, each a private copy (valid during the call), until the ring is empty, `max`
  * events were taken or take returns false. Returns how many, or -1 when the ring's content does not
  * make sense. Beats the consumer's heart. */
 typedef bool (*CoopTake) (void *user, const CoopEvent *ev, const void *body);
