@@ -59,10 +59,10 @@ def train(args, model, optimizer, batches, loss_of):
         optimizer.step()
         value = loss.item()
         del inputs, target, loss
-        print("step", step, "loss", repr(value), value.hex(), flush=True)
+        print("step %d loss %r %s" % (step, value, value.hex()), flush=True)
         if args.report:
             seconds = time.perf_counter() - start
-            print("report", step, "seconds", "%.6f" % seconds, "resident", resident(), flush=True)
+            print("report %d seconds %.6f resident %d" % (step, seconds, resident()), flush=True)
     print("params sha256", fingerprint(list(model.named_parameters()) + list(model.named_buffers())))
     print("grads sha256", fingerprint((name, p.grad) for name, p in model.named_parameters()
                                       if p.grad is not None))
