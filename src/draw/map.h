@@ -30,25 +30,58 @@ typedef struct {
   uint64_t bytes;       /* extent shown: budget, or more if blocks lie beyond */
   uint64_t budget;
   int width, height;    /* pixels */
-  int row_height, gap;  /* pixels; rows of cells and the space between */
+  int row_height, gap;  /* pixels; rows of cells and the space between. In: the least height wanted
+                           (0: 20); out of coop_map_layout: the height that fills the area */
   double bytes_per_pixel; /* out of coop_map_layout */
   int rows;               /* out */
   bool dark, contrast;
 } CoopMapView;
 
-/* Chooses rows and scale so that `bytes` fill the area. Sets bytes_per_pixel (a nice number: 2^k) and
- * rows. */
+/* The extent to show for a budget (0 = none) and the end of the last block: rounded up to one of
+ * eight steps an octave, so that the scale rests while blocks come and go and the budget moves. */
+uint64_t coop_map_extent (uint64_t budget, uint64_t end);
+/* Chooses rows and scale so that `bytes` fill the area. Sets bytes_per_pixel (a nice number: 2^k),
+ * rows and row_height. */
 void coop_map_layout (CoopMapView *view);
 /* Address under a pixel; false outside the map (gap between rows, past the end). */
 bool coop_map_addr_at (const CoopMapView *view, double x, double y, uint64_t *addr);
 /* Rectangles (at most n, one a row) that [addr, addr + bytes) covers; returns how many it needs. */
 typedef struct { int x, y, width, height; } CoopRect;
 size_t coop_map_rects (const CoopMapView *view, uint64_t addr, uint64_t bytes, CoopRect *rects, size_t n);
-/* Index of the piece that holds addr, by binary search; -1 if none. */
+/* Index of the piece that holds addr, by binary search; -1 if none. Pieces in address order, disjoint. */
 long coop_map_piece_at (const CoopDrawPiece *pieces, size_t n, uint64_t addr);
+/* Index of the piece with most bytes under the pixel at x, y (the first of equals); -1 if none. */
+long coop_map_piece_under (const CoopMapView *view, const CoopDrawPiece *pieces, size_t n, double x,
+                           double y);
 
 /* Colour of a kind as 0xAARRGGBB (premultiplied, opaque). Okabe-Ito hues, distinct in grey. */
 uint32_t coop_map_kind_color (CoopKind kind, bool dark, bool contrast);
+/* The other colours of the map. PAGE: gaps and what is past the end; HOLE: the ground of a hole;
+ * LARGEST: of the largest one; OUTLINE: around holes; STRONG: around the largest and the selected;
+ * BEYOND: space past the budget; WARN: budget line, victims, blocks past the budget. */
+typedef enum {
+  COOP_INK_PAGE, COOP_INK_HOLE, COOP_INK_LARGEST, COOP_INK_OUTLINE, COOP_INK_STRONG, COOP_INK_BEYOND,
+  COOP_INK_WARN, COOP_N_INKS
+} CoopMapInk;
+uint32_t coop_map_ink (CoopMapInk ink, bool dark, bool contrast);
+/* A used colour at an age (old fades towards the page, not in high contrast), under the hatch of a
+ * pin, and on the border between two blocks. */
+uint32_t coop_map_shade (uint32_t color, uint8_t age, bool dark, bool contrast);
+uint32_t coop_map_hatch (uint32_t color, bool contrast);
+uint32_t coop_map_edge (uint32_t color, bool dark);
+
+/* How a pixel column of a row is painted. It belongs to the class (used, kind, pinned or not, mark)
+ * with most bytes in it, the first in address order of equals, at the mean age of that class. Layers,
+ * the last wins, y counted from the row's top, h = row_height:
+ *   1  used: shade (kind, age); hole: HOLE, or LARGEST, or BEYOND; nothing: PAGE
+ *   2  used and pinned: hatch where (column + line of the picture) mod 6 < 2
+ *   3  used: edge, where a piece of more than 4 columns begins
+ *   4  hole but BEYOND: OUTLINE (STRONG if LARGEST, then 2 lines) at its top, bottom, and where a piece
+ *      of more than 4 columns begins or ends
+ *   5  VICTIM: WARN at y >= h - 3;  used and BEYOND: WARN at y < 3
+ *   6  SELECTED: STRONG at y < 2 and y >= h - 2
+ *   7  the column of the first byte past the budget, if that is inside: WARN
+ */
 /* Paints into BGRA (native-endian 0xAARRGGBB) of view->width x height, stride in bytes. Pinned: hatched;
  * hole: the background with an outline; pieces under one pixel: the kind that covers most of it. */
 void coop_map_raster (const CoopMapView *view, const CoopDrawPiece *pieces, size_t n, uint32_t *pixels,

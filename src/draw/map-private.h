@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of this folder alone. */
+#ifndef COOP_MAP_PRIVATE_H
+#define COOP_MAP_PRIVATE_H
+
+#include "draw/map.h"
+
+#define COOP_HATCH_PERIOD 6
+#define COOP_HATCH_WIDTH 2
+
+/* k where bytes_per_pixel = 2^k. */
+int coop_map_shift (const CoopMapView *view);
+
+#endif

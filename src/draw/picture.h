@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Picture: the raster of the map with the sizes of holes written in. The window shows exactly these
+ * pixels, and so does a picture drawn from a file: one function for both.
+ */
+#ifndef COOP_PICTURE_H
+#define COOP_PICTURE_H
+
+#include "draw/map.h"
+
+/* Paints view->width x height pixels, 0xAARRGGBB in native order, stride in bytes (a multiple of 4).
+ * scale: pixels of the screen to one of the layout, for the size of text. The size of a hole is
+ * written only where it fits whole. Any thread. */
+void coop_picture_map (const CoopMapView *view, double scale, const CoopDrawPiece *pieces, size_t n,
+                       uint32_t *pixels, size_t stride);
+
+#endif
