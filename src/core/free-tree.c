@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Free pieces by size: eight size classes to a power of two, a bitmap of those that are not empty,
+ * and in each class a treap by (size, address). A class is narrow, so trees are shallow and most
+ * hold one size; exact best fit needs the tree of the class and at most one step up the bitmap.
+ * Priorities are a hash of the node's index: no generator, the same run gives the same tree. */
+#include "pool.h"
+
+static unsigned
+class_of (uint64_t bytes)
+{
+  uint64_t units = bytes / COOP_GRAIN;
+  if (units < 8)
+    return (unsigned) units;
+  unsigned log = 63 - (unsigned) __builtin_clzll (units);
+  return (log - 2) * 8 + (unsigned) ((units >> (log - 3)) & 7);
+}
+
+static uint32_t
+priority (uint32_t p)
+{
+  uint32_t x = p * 0x9e3779b1u;
+  return x ^ (x >> 15);
+}
+
+/* Order of the tree: size, then address. */
+static bool
+before (const CoopNode *a, const CoopNode *b)
+{
+  return a->bytes != b->bytes ? a->bytes < b->bytes : a->addr < b->addr;
+}
+
+static CoopBins *
+bins_of (CoopPool *pool, uint32_t p)
+{
+  return &pool->bins[pool->node[p].area];
+}
+
+/* Splits tree t into what comes before p and what comes after it. */
+static void
+split (CoopNode *node, uint32_t t, uint32_t p, uint32_t *low, uint32_t *high)
+{
+  while (t != 0)
+    {
+      if (before (&node[t], &node[p]))
+        {
+          *low = t;
+          low = &node[t].right;
+          t = node[t].right;
+        }
+      else
+        {
+          *high = t;
+          high = &node[t].left;
+          t = node[t].left;
+        }
+    }
+  *low = *high = 0;
+}
+
+void
+coop_bins_insert (CoopPool *pool, uint32_t p)
+{
+  CoopNode *node = pool->node;
+  CoopBins *bins = bins_of (pool, p);
+  unsigned c = class_of (node[p].bytes);
+  uint32_t *link = &bins->root[c];
+  uint32_t own = priority (p);
+  while (*link != 0 && priority (*link) >= own)
+    link = before (&node[p], &node[*link]) ? &node[*link].left : &node[*link].right;
+  uint32_t low, high;
+  split (node, *link, p, &low, &high);
+  node[p].left = low;
+  node[p].right = high;
+  *link = p;
+  bins->bits[c / 64] |= UINT64_C (1) << (c % 64);
+}
+
+void
+coop_bins_remove (CoopPool *pool, uint32_t p)
+{
+  CoopNode *node = pool->node;
+  CoopBins *bins = bins_of (pool, p);
+  unsigned c = class_of (node[p].bytes);
+  uint32_t *link = &bins->root[c];
+  while (*link != p)
+    link = before (&node[p], &node[*link]) ? &node[*link].left : &node[*link].right;
+  uint32_t a = node[p].left, b = node[p].right;
+  while (a != 0 && b != 0)
+    {
+      if (priority (a) >= priority (b))
+        {
+          *link = a;
+          link = &node[a].right;
+          a = node[a].right;
+        }
+      else
+        {
+          *link = b;
+          link = &node[b].left;
+          b = node[b].left;
+        }
+    }
+  *link = a != 0 ? a : b;
+  node[p].left = node[p].right = 0;
+  if (bins->root[c] == 0)
+    bins->bits[c / 64] &= ~(UINT64_C (1) << (c % 64));
+}
+
+bool
+coop_bins_has (const CoopPool *pool, uint32_t p)
+{
+  const CoopNode *node = pool->node;
+  uint32_t t = pool->bins[node[p].area].root[class_of (node[p].bytes)];
+  while (t != 0 && t != p)
+    t = before (&node[p], &node[t]) ? node[t].left : node[t].right;
+  return t == p;
+}
+
+/* First of the tree with at least `bytes`; 0: none. */
+static uint32_t
+lower_bound (const CoopNode *node, uint32_t t, uint64_t bytes)
+{
+  uint32_t found = 0;
+  while (t != 0)
+    {
+      if (node[t].bytes >= bytes)
+        {
+          found = t;
+          t = node[t].left;
+        }
+      else
+        t = node[t].right;
+    }
+  return found;
+}
+
+/* The one of exactly `bytes` with the highest address. */
+static uint32_t
+highest_of (const CoopNode *node, uint32_t t, uint64_t bytes)
+{
+  uint32_t found = 0;
+  while (t != 0)
+    {
+      if (node[t].bytes <= bytes)
+        {
+          found = t;
+          t = node[t].right;
+        }
+      else
+        t = node[t].left;
+    }
+  return found;
+}
+
+static unsigned
+next_class (const CoopBins *bins, unsigned from)
+{
+  for (unsigned w = from / 64; w < COOP_SIZE_CLASSES / 64; w++)
+    {
+      uint64_t bits = bins->bits[w];
+      if (w == from / 64)
+        bits &= ~UINT64_C (0) << (from % 64);
+      if (bits != 0)
+        return w * 64 + (unsigned) __builtin_ctzll (bits);
+    }
+  return COOP_SIZE_CLASSES;
+}
+
+uint32_t
+coop_bins_fit (const CoopPool *pool, CoopArea area, uint64_t bytes, bool high)
+{
+  const CoopBins *bins = &pool->bins[area];
+  unsigned c = class_of (bytes);
+  uint32_t p = lower_bound (pool->node, bins->root[c], bytes);
+  if (p == 0)
+    {
+      c = next_class (bins, c + 1);
+      if (c == COOP_SIZE_CLASSES)
+        return 0;
+      p = lower_bound (pool->node, bins->root[c], 0);
+    }
+  return high ? highest_of (pool->node, bins->root[c], pool->node[p].bytes) : p;
+}
+
+/* The largest free piece of the area; 0: none. */
+uint32_t
+coop_bins_last (const CoopPool *pool, CoopArea area)
+{
+  const CoopBins *bins = &pool->bins[area];
+  for (unsigned w = COOP_SIZE_CLASSES / 64; w-- > 0;)
+    if (bins->bits[w] != 0)
+      {
+        uint32_t t = bins->root[w * 64 + 63 - (unsigned) __builtin_clzll (bins->bits[w])];
+        while (pool->node[t].right != 0)
+          t = pool->node[t].right;
+        return t;
+      }
+  return 0;
+}
