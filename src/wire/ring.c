@@ -128,6 +128,7 @@ coop_ring_wait (CoopWire *wire, size_t bytes, double ms)
 {
   if (atomic_load_explicit (wire->own, memory_order_relaxed) == 0)
     return false;
+  bytes += COOP_RECORD_BYTES;
   if (coop_ring_room (wire) >= bytes)
     return true;
   uint64_t tail = atomic_load_explicit (&wire->header->tail, memory_order_acquire);

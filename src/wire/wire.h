@@ -76,7 +76,7 @@ void coop_wire_trace (const CoopWire *wire, char *path, size_t size);
  * In a forked child it does nothing and returns false: the ring belongs to the process that claimed it.
  * Returns false when dropped. Wakes nobody: the consumer polls. */
 bool coop_ring_push (CoopWire *wire, CoopEvent *ev, const void *body);
-/* Called without any lock: waits until `bytes` fit, at most `ms`; returns at once while the consumer
+/* Called without any lock: waits until `bytes` and a GAP fit, at most `ms`; returns at once while the consumer
  * is known to be dead or stalled (no progress during an earlier full wait). */
 bool coop_ring_wait (CoopWire *wire, size_t bytes, double ms);
 size_t coop_ring_room (const CoopWire *wire);

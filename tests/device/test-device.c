@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arena keeps fork's meaning and gives pages back; the shadow names owners, reuses ranges, and
+ * never hands out one address twice. */
+#include <glib.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/device.h"
+
+#define MIB ((guint64) 1 << 20)
+
+static void
+test_arena_offsets (void)
+{
+  CoopArena *arena = coop_arena_new (10 * MIB + 1);
+  g_assert_nonnull (arena);
+  char *base = coop_arena_addr (arena, 0);
+  g_assert_cmpuint (coop_arena_offset (arena, base), ==, 0);
+  g_assert_cmpuint (coop_arena_offset (arena, base + 10 * MIB), ==, 10 * MIB);
+  g_assert_cmpuint (coop_arena_offset (arena, base - 1), ==, G_MAXUINT64);
+  g_assert_cmpuint (coop_arena_offset (arena, base + 10 * MIB + 4096), ==, G_MAXUINT64);
+  g_assert_cmpuint (coop_arena_offset (arena, &base), ==, G_MAXUINT64);
+  g_assert_true (coop_arena_addr (arena, 12345) == base + 12345);
+}
+
+static void
+test_arena_trim (void)
+{
+  CoopArena *arena = coop_arena_new (64 * MIB);
+  char *base = coop_arena_addr (arena, 0);
+  g_assert_cmpuint (coop_arena_resident (arena), ==, 0);
+  memset (base, 7, 8 * MIB);
+  g_assert_cmpuint (coop_arena_resident (arena), >=, 8 * MIB);
+  coop_arena_trim (arena, 100, 4 * MIB);   /* ends inside two pages, which stay */
+  g_assert_cmpint (base[100], ==, 7);
+  g_assert_cmpint (base[4095], ==, 7);
+  g_assert_cmpint (base[4096], ==, 0);
+  g_assert_cmpint (base[4 * MIB - 1], ==, 0);
+  g_assert_cmpint (base[4 * MIB], ==, 7);
+  coop_arena_trim (arena, 0, G_MAXUINT64);
+  g_assert_cmpuint (coop_arena_resident (arena), ==, 0);
+  coop_arena_trim (arena, 65 * MIB, 1);    /* outside: nothing */
+}
+
+static void
+test_arena_huge (void)
+{
+  CoopArena *arena = coop_arena_new (256 * 1024 * MIB);
+  g_assert_nonnull (arena);
+  char *last = coop_arena_addr (arena, 256 * 1024 * MIB - 1);
+  *last = 1;
+  g_assert_cmpuint (coop_arena_resident (arena), <=, 2 * MIB);
+  g_assert_null (coop_arena_new (G_MAXUINT64 / 2));
+}
+
+static void
+test_arena_fork (void)
+{
+  CoopArena *arena = coop_arena_new (MIB);
+  int *word = coop_arena_addr (arena, 512);
+  *word = 1;
+  pid_t pid = fork ();
+  if (pid == 0)
+    {
+      *word = 2;
+      _exit (*word);
+    }
+  int status = 0;
+  g_assert_cmpint (waitpid (pid, &status, 0), ==, pid);
+  g_assert_cmpint (WEXITSTATUS (status), ==, 2);
+  g_assert_cmpint (*word, ==, 1);
+}
+
+static void
+test_shadow_owner (void)
+{
+  CoopShadow *shadow = coop_shadow_new ();
+  int a = 0, b = 0;
+  char *pa = coop_shadow_take (shadow, 1000, &a), *pb = coop_shadow_take (shadow, 3 * MIB, &b);
+  void *base = NULL;
+  g_assert_true (coop_shadow_owner (shadow, pa, &base) == &a && base == pa);
+  g_assert_true (coop_shadow_owner (shadow, pa + 999, &base) == &a && base == pa);
+  g_assert_true (coop_shadow_owner (shadow, pb + 3 * MIB - 1, &base) == &b && base == pb);
+  g_assert_null (coop_shadow_owner (shadow, &a, NULL));
+  g_assert_null (coop_shadow_owner (shadow, NULL, NULL));
+  g_assert_null (coop_shadow_give (shadow, pa + 1));
+  g_assert_true (coop_shadow_give (shadow, pa) == &a);
+  g_assert_null (coop_shadow_owner (shadow, pa, NULL));
+  g_assert_null (coop_shadow_give (shadow, pa));
+  g_assert_true (coop_shadow_take (shadow, 1000, &b) == pa);   /* reused */
+  g_assert_null (coop_shadow_take (shadow, (guint64) 1 << 50, &a));
+  g_assert_null (coop_shadow_take (shadow, 8, NULL));
+}
+
+static void
+test_shadow_untouchable (void)
+{
+  if (g_test_subprocess ())
+    {
+      int owner = 0;
+      CoopShadow *shadow = coop_shadow_new ();
+      volatile char *p = coop_shadow_take (shadow, 4096, &owner);
+      signal (SIGSEGV, SIG_DFL);
+      p[17] = 1;
+      exit (0);
+    }
+  g_test_trap_subprocess (NULL, 0, 0);
+  g_test_trap_assert_failed ();
+}
+
+static guint
+count_mappings (void)
+{
+  g_autofree char *text = NULL;
+  g_assert_true (g_file_get_contents ("/proc/self/maps", &text, NULL, NULL));
+  guint n = 0;
+  for (const char *p = text; (p = strchr (p, '\n')) != NULL; p++)
+    n++;
+  return n;
+}
+
+/* 200,000 ranges of one size are one mapping more for their owners, none for themselves. */
+static void
+test_shadow_mappings (void)
+{
+  CoopShadow *shadow = coop_shadow_new ();
+  int owner = 0;
+  coop_shadow_take (shadow, 4096, &owner);
+  guint before = count_mappings ();
+  for (int i = 0; i < 200000; i++)
+    g_assert_nonnull (coop_shadow_take (shadow, 4096, &owner));
+  g_assert_cmpuint (count_mappings (), <=, before + 2);
+}
+
+typedef struct {
+  char *begin;
+  guint64 bytes;
+  gint64 name;   /* its address is the owner */
+} Range;
+
+static int
+by_begin (const void *a, const void *b)
+{
+  const Range *const *x = a, *const *y = b;
+  return (*x)->begin < (*y)->begin ? -1 : (*x)->begin > (*y)->begin;
+}
+
+static void
+assert_disjoint (GPtrArray *live)
+{
+  g_ptr_array_sort (live, by_begin);
+  for (guint i = 1; i < live->len; i++)
+    {
+      Range *a = live->pdata[i - 1], *b = live->pdata[i];
+      g_assert_true (a->begin + a->bytes <= b->begin);
+    }
+}
+
+/* Random takes and gives against a list: ranges never overlap and every inner address names its owner. */
+static void
+test_shadow_random (void)
+{
+  CoopShadow *shadow = coop_shadow_new ();
+  g_autoptr (GPtrArray) live = g_ptr_array_new_with_free_func (g_free);
+  for (int i = 0; i < 60000; i++)
+    {
+      if (live->len == 0 || g_test_rand_int_range (0, 100) < 52)
+        {
+          Range *r = g_new0 (Range, 1);
+          r->bytes = 1 + (guint64) pow (2, g_test_rand_double_range (0, 29));
+          r->begin = coop_shadow_take (shadow, r->bytes, &r->name);
+          g_assert_nonnull (r->begin);
+          g_assert_cmpuint ((gsize) r->begin % 64, ==, 0);
+          g_ptr_array_add (live, r);
+        }
+      else
+        {
+          guint at = (guint) g_test_rand_int_range (0, (gint32) live->len);
+          Range *r = live->pdata[at];
+          void *base = NULL;
+          char *inside = r->begin + (guint64) g_test_rand_double_range (0, (double) r->bytes - 1);
+          g_assert_true (coop_shadow_owner (shadow, inside, &base) == &r->name);
+          g_assert_true (base == r->begin);
+          g_assert_true (coop_shadow_give (shadow, r->begin) == &r->name);
+          g_ptr_array_remove_index_fast (live, at);
+        }
+      if (i % 5000 == 0)
+        assert_disjoint (live);
+    }
+  assert_disjoint (live);
+}
+
+static void
+test_host_memory (void)
+{
+  guint64 bytes = coop_host_memory ();
+  g_assert_cmpuint (bytes, >, 64 * MIB);
+  g_assert_cmpuint (bytes, <=, (guint64) sysconf (_SC_PHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE));
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/arena/offsets", test_arena_offsets);
+  g_test_add_func ("/arena/trim", test_arena_trim);
+  g_test_add_func ("/arena/huge", test_arena_huge);
+  g_test_add_func ("/arena/fork", test_arena_fork);
+  g_test_add_func ("/shadow/owner", test_shadow_owner);
+  g_test_add_func ("/shadow/untouchable", test_shadow_untouchable);
+  g_test_add_func ("/shadow/mappings", test_shadow_mappings);
+  g_test_add_func ("/shadow/random", test_shadow_random);
+  g_test_add_func ("/host-memory", test_host_memory);
+  return g_test_run ();
+}
