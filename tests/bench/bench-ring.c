@@ -2,7 +2,7 @@
 /* What an event costs its producer, beside one clock_gettime (which the producer pays anyway), and
  * whether a paced producer is ever held up: 100,000 events/s sustained, 200,000/s for 10 s, with a
  * consumer thread that polls as the collector does and spends as long on an event as the store
- * (`--take-ns`, default 4000: the collector then keeps up with 100,000/s and falls behind at
+ * (`--take-ns`, default 7800: the collector then keeps up with 100,000/s and falls behind at
  * 200,000/s, which is what the ring must hold).
  *
  *     bench-ring [--seconds S] [--ring BYTES] [--take-ns N]
@@ -174,7 +174,7 @@ int
 main (int argc, char **argv)
 {
   double seconds = 10;
-  gint64 ring = 512 << 20, take_ns = 4000;
+  gint64 ring = 512 << 20, take_ns = 7800;
   const GOptionEntry entries[] = {
     { "seconds", 0, 0, G_OPTION_ARG_DOUBLE, &seconds, "Length of each run", "S" },
     { "ring", 0, 0, G_OPTION_ARG_INT64, &ring, "Ring for the burst", "BYTES" },
