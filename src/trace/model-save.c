@@ -30,7 +30,8 @@ static void
 put_raw (GByteArray *out, gconstpointer data, gsize bytes)
 {
   put (out, bytes);
-  g_byte_array_append (out, data, bytes);
+  if (bytes > 0)
+    g_byte_array_append (out, data, bytes);
 }
 
 static void
@@ -160,7 +161,8 @@ get_raw (In *in, gpointer data, gsize bytes)
       in->bad = TRUE;
       return;
     }
-  memcpy (data, in->at, n);
+  if (n > 0)
+    memcpy (data, in->at, n);
   in->at += n;
 }
 
