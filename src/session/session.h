@@ -79,14 +79,19 @@ CoopSession *coop_session_start (const CoopRunOptions *options, GError **error);
 /* Follows a process that runs under Coopscope: frames come from its trace file, policy goes to its
  * control page. */
 CoopSession *coop_session_attach (int pid, GError **error);
+/* Records what process `pid` (0: whoever claims it) writes into the wire behind fd, until it ends: what
+ * `coop collect` does for a notebook. fd stays the caller's. */
+CoopSession *coop_session_collect (int fd, const char *trace, int pid, GError **error);
 
 CoopSessionState coop_session_get_state (CoopSession *session);
-/* Exit code, or the signal when KILLED; -1 before. */
+/* Exit code, or the signal when KILLED; when LOST the exit code or 128 + signal, if known; else -1. */
 int coop_session_get_exit (CoopSession *session);
 int coop_session_get_pid (CoopSession *session);
 const char *coop_session_get_trace (CoopSession *session);
-/* The newest frame with a reference, NULL before the first. Cheap; any thread. Frames are made only
- * when asked for: at most one a call, and only when something changed. */
+/* The newest frame with a reference, NULL before the first. Cheap; any thread; never waits. Each call
+ * also asks the collector for a newer one, made within a few ms if something changed since: who calls
+ * once a redraw gets a frame at most one redraw old. The last frame of a run is there before its end
+ * is signalled. */
 CoopFrame *coop_session_frame (CoopSession *session);
 /* Samples of the whole run (element CoopSample), about n; copied. */
 GArray *coop_session_usage (CoopSession *session, guint n);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attach: a run that another tool records is followed through its trace; policy goes to the control
+ * page of its wire. The wire is found by the process's environment or by its open descriptors. */
+#include "session-private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_US 50000
+#define GRACE 40          /* polls after the target is gone: the writer still closes the file */
+
+static int
+open_wire_path (const char *path)
+{
+  return open (path, O_RDWR | O_CLOEXEC);
+}
+
+/* Value of a variable in /proc/<pid>/environ. */
+static char *
+process_environ (int pid, const char *name)
+{
+  g_autofree char *path = g_strdup_printf ("/proc/%d/environ", pid), *text = NULL;
+  gsize n = 0, key = strlen (name);
+  if (!g_file_get_contents (path, &text, &n, NULL))
+    return NULL;
+  for (const char *p = text; p < text + n; p += strlen (p) + 1)
+    if (strncmp (p, name, key) == 0 && p[key] == '=')
+      return g_strdup (p + key + 1);
+  return NULL;
+}
+
+static int
+wire_by_descriptor (int pid)
+{
+  g_autofree char *folder = g_strdup_printf ("/proc/%d/fd", pid);
+  g_autoptr (GDir) dir = g_dir_open (folder, 0, NULL);
+  const char *name = NULL;
+  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL)
+    {
+      g_autofree char *path = g_build_filename (folder, name, NULL);
+      g_autofree char *link = g_file_read_link (path, NULL);
+      if (link == NULL || !g_str_has_prefix (link, "/memfd:coopscope "))
+        continue;
+      int fd = open_wire_path (path);
+      if (fd >= 0)
+        return fd;
+    }
+  return -1;
+}
+
+int
+coop_find_wire (int pid, GError **error)
+{
+  g_autofree char *proc = g_strdup_printf ("/proc/%d", pid);
+  if (pid <= 0 || !g_file_test (proc, G_FILE_TEST_IS_DIR))
+    {
+      g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_PROCESS, "no such process: %d", pid);
+      return -1;
+    }
+  g_autofree char *fds = g_strdup_printf ("/proc/%d/fd", pid);
+  if (access (fds, R_OK | X_OK) != 0)
+    {
+      g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_PROCESS,
+                   "process %d belongs to another user", pid);
+      return -1;
+    }
+  int fd = wire_by_descriptor (pid);
+  g_autofree char *path = fd < 0 ? process_environ (pid, COOP_ENV_PATH) : NULL;
+  if (path != NULL)
+    fd = open_wire_path (path);
+  if (fd < 0)
+    g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_PROCESS,
+                 "process %d does not run under Coopscope", pid);
+  return fd;
+}
+
+CoopSession *
+coop_session_attach (int pid, GError **error)
+{
+  g_autoptr (CoopSession) self = g_object_new (COOP_TYPE_SESSION, NULL);
+  char trace[1024];
+  pid_t target = 0;
+  int fd = coop_find_wire (pid, error);
+  if (fd < 0)
+    return NULL;
+  CoopWireError wire = coop_wire_open (fd, &self->wire);
+  close (fd);
+  if (wire != COOP_WIRE_OK)
+    {
+      g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_PROCESS, "process %d: %s", pid,
+                   coop_wire_strerror (wire));
+      return NULL;
+    }
+  coop_wire_trace (self->wire, trace, sizeof trace);
+  if (trace[0] == 0)
+    {
+      g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_PROCESS,
+                   "process %d runs without a trace, so it cannot be followed", pid);
+      return NULL;
+    }
+  coop_wire_target (self->wire, &target);
+  self->pid = target > 0 ? target : pid;
+  self->attached = TRUE;
+  self->trace = g_strdup (trace);
+  self->reader = coop_reader_open (trace, error);
+  if (self->reader == NULL)
+    return NULL;
+  self->thread = g_thread_new ("coop-follower", coop_session_follower, self);
+  return g_steal_pointer (&self);
+}
+
+static gboolean
+take (gpointer user, const CoopEvent *ev, const void *body)
+{
+  CoopSession *self = user;
+  coop_session_apply (self, ev, body);
+  return !g_atomic_int_get (&self->quit);
+}
+
+/* Begins with the layout as it is now, not with the events since the start. */
+static void
+catch_up (CoopSession *self)
+{
+  CoopModel *model = coop_reader_model_at (self->reader, G_MAXUINT64, NULL);
+  if (model == NULL || coop_model_totals (model)->seq == G_MAXUINT64)
+    {
+      coop_model_free (model);
+      return;
+    }
+  g_mutex_lock (&self->lock);
+  coop_model_free (self->model);
+  self->model = model;
+  self->next_seq = coop_model_totals (model)->seq + 1;
+  self->events = self->next_seq;
+  self->usage->evictions = coop_model_totals (model)->evictions;
+  self->usage->handovers = coop_model_totals (model)->handovers;
+  g_mutex_unlock (&self->lock);
+}
+
+/* TRUE once the file says how the run ended. */
+static gboolean
+ended (CoopSession *self, CoopSessionState *state, int *code)
+{
+  CoopTraceInfo info = { 0 };
+  if (!coop_reader_info (self->reader, &info, NULL))
+    return FALSE;
+  gboolean over = info.state == COOP_RUN_ENDED || info.state == COOP_RUN_KILLED;
+  *state = info.state == COOP_RUN_ENDED    ? COOP_SESSION_ENDED
+           : info.state == COOP_RUN_KILLED ? COOP_SESSION_KILLED : COOP_SESSION_LOST;
+  *code = over ? info.exit_code : -1;
+  coop_trace_info_clear (&info);
+  return over;
+}
+
+gpointer
+coop_session_follower (gpointer session)
+{
+  CoopSession *self = session;
+  CoopSessionState state = COOP_SESSION_LOST;
+  int code = -1, polls_gone = 0;
+  catch_up (self);
+  if (self->events > 0)
+    coop_session_put_state (self, COOP_SESSION_RECORDING, -1);
+  self->hello = self->events > 0;
+  coop_session_publish (self, TRUE);
+  while (!g_atomic_int_get (&self->quit))
+    {
+      g_autoptr (GError) error = NULL;
+      gboolean gone = !coop_process_alive (self->pid)
+                      || coop_wire_target (self->wire, NULL) == COOP_TARGET_ENDED;
+      gint64 n = coop_reader_events (self->reader, self->next_seq, take, self, &error);
+      coop_session_publish (self, FALSE);
+      coop_session_measure (self, TRUE);
+      polls_gone = gone ? polls_gone + 1 : 0;
+      if (n <= 0 && gone && (ended (self, &state, &code) || polls_gone > GRACE))
+        break;
+      g_usleep (POLL_US);
+    }
+  coop_session_publish (self, TRUE);
+  coop_session_put_state (self, state, code);
+  return NULL;
+}
