@@ -119,9 +119,12 @@ unsigned coop_engine_choose_all (CoopEngine *e, CoopRequest *req);
 /* Ends a request early (or after choose_all): reservation and `chosen` marks are given back. */
 void coop_engine_cancel (CoopEngine *e, CoopRequest *req);
 
-/* The bytes of a chosen victim are gone: LIVE becomes EVICTED, BORROWED becomes DEAD. Emits EVICT. */
+/* The bytes of a chosen victim are gone: LIVE becomes EVICTED, BORROWED becomes DEAD. Emits EVICT.
+ * Ends the block itself: no coop_engine_free for it. Nothing happens if t has no bytes any more. A
+ * host that lets others run between choice and eviction looks again, right before it drops the
+ * bytes: a victim with `chosen` 0 or pins > 0 is left alone, with _evict_failed (NONE). */
 void coop_engine_evicted (CoopEngine *e, CoopTensor *t);
-/* The host could not drop it: it gets the lasting pin `why`. */
+/* The host could not drop it: it gets the lasting pin `why`; NONE: not now, ask again later. */
 void coop_engine_evict_failed (CoopEngine *e, CoopTensor *t, CoopPin why);
 
 /* One more owner of the block at addr (hand-over: the user's storage beside the temporary one). */
@@ -221,8 +224,9 @@ typedef struct {
 CoopNext coop_engine_next (CoopEngine *e, CoopCall *call, CoopReplay *step);
 
 /* The replay has run. addr[i]: block of output i (for a written input the block that now holds the
- * new version: the input's own, or the copy's). what[i] and tensor[i] tell the host what to do with
- * it, in order; HANDOVER is final when the host calls coop_engine_ref on that block. cost in ns as
+ * new version: the input's own, or the copy's). An input that was written without a copy was borrowed;
+ * it has no bytes from here on, and its temporary is that of output i. what[i] and tensor[i] tell the
+ * host what to do with output i, in order (tensor NULL: nobody needs it, DROP); HANDOVER is final when the host calls coop_engine_ref on that block. cost in ns as
  * measured. Emits OP_END and HANDOVER. */
 void coop_engine_replayed (CoopEngine *e, CoopCall *call, const uint64_t *addr, uint64_t cost,
                            CoopWhat *what, CoopTensor **tensor);
@@ -246,7 +250,8 @@ typedef struct {
 /* The operator has run. `outputs` are its new storages; each non-constant WRITE input gets a new
  * version, returned in written[i] (index = input; NULL elsewhere), which takes over the storage: the
  * old version goes on without host and bytes if a record needs it. Returns the record (set its host
- * with coop_op_set_host) or NULL if none is kept. Emits TENSOR, WRITE, OP_END; unpins. */
+ * with coop_op_set_host) or NULL if none is kept. Emits TENSOR, WRITE, OP_END; unpins. host goes over
+ * from the old version to the new one. An output whose block is unknown or claimed gets tensor NULL. */
 CoopOp *coop_engine_end (CoopEngine *e, CoopCall *call, CoopOutput *outputs, unsigned n_outputs,
                          uint64_t cost, CoopTensor **written);
 void coop_op_set_host (CoopOp *op, void *host);
@@ -261,7 +266,7 @@ void coop_engine_pin (CoopEngine *e, CoopTensor *t, CoopPin why);
 typedef enum {
   COOP_ACTION_HOLD,         /* keep tensor's storage alive: a record needs it, it cannot be made again */
   COOP_ACTION_UNHOLD,       /* no longer */
-  COOP_ACTION_RETURN,       /* drop the temporary of a borrowed tensor; its free ends it */
+  COOP_ACTION_RETURN,       /* drop the temporary of a tensor that was borrowed and is no longer */
   COOP_ACTION_PLACE,        /* copy tensor's bytes to `to`, repoint the storage, then coop_engine_placed */
   COOP_ACTION_OP_GONE,      /* free op_host */
   COOP_ACTION_TENSOR_GONE,  /* free tensor_host */
@@ -279,7 +284,8 @@ typedef struct {
 /* Takes the oldest action that is still due; false if none. To be drained after every begin/next/
  * replayed/end/abort, and whenever convenient after a free. */
 bool coop_engine_action (CoopEngine *e, CoopAction *action);
-/* done: old block freed, tensor at `to`, MOVE emitted. Not done: `to` is given back. */
+/* done: old block freed, tensor at `to`, MOVE emitted. Not done: `to` is given back. Between the
+ * action and this call coop_engine_free of the old block is put off: it comes to nothing if done. */
 void coop_engine_placed (CoopEngine *e, CoopTensor *t, uint64_t to, bool done);
 
 /* ---- looking in --------------------------------------------------------------------------- */

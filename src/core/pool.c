@@ -333,11 +333,10 @@ coop_pool_give (CoopPool *pool, uint32_t p)
   place_free (pool, p);
 }
 
-uint32_t
-coop_pool_claim (CoopPool *pool, uint64_t lo, uint64_t hi)
+void
+coop_pool_claim (CoopPool *pool, uint64_t lo, uint64_t hi, uint32_t id)
 {
   pool->claim = coop_grow (pool->claim, &pool->claim_room, pool->n_claims + 1, sizeof *pool->claim);
-  uint32_t id = ++pool->last_claim;
   pool->claim[pool->n_claims++] = (CoopClaim) { lo, hi, id };
   CoopNode *node = pool->node;
   for (uint32_t p = node[0].next; p != 0 && node[p].addr < hi; p = node[p].next)
@@ -346,7 +345,6 @@ coop_pool_claim (CoopPool *pool, uint64_t lo, uint64_t hi)
         coop_bins_remove (pool, p);
         node[p].claim = id;
       }
-  return id;
 }
 
 void

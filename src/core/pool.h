@@ -60,7 +60,7 @@ typedef struct {
   uint32_t *slot;        /* hash of used pieces by address */
   uint32_t n_slots, n_used;
   CoopClaim *claim;
-  uint32_t n_claims, claim_room, last_claim;
+  uint32_t n_claims, claim_room;
 } CoopPool;
 
 void coop_pool_init (CoopPool *pool, uint64_t capacity);
@@ -84,8 +84,8 @@ void coop_pool_arrive (CoopPool *pool, uint32_t p);
 /* Used piece that begins at addr; 0: none. */
 uint32_t coop_pool_at (const CoopPool *pool, uint64_t addr);
 
-/* Claims [lo, hi), which begins and ends with a piece. Its number. */
-uint32_t coop_pool_claim (CoopPool *pool, uint64_t lo, uint64_t hi);
+/* Claims [lo, hi), which begins and ends with a piece, under a number not in use. */
+void coop_pool_claim (CoopPool *pool, uint64_t lo, uint64_t hi, uint32_t id);
 void coop_pool_unclaim (CoopPool *pool, uint32_t claim);
 
 uint64_t coop_pool_largest (const CoopPool *pool);

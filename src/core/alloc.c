@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory: requests, searches for victims, owners of blocks. */
+#include "engine-private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const CoopEvictor *
+evictor_of (const CoopEngine *e)
+{
+  switch ((CoopEvictorName) e->policy.v[COOP_PARAM_EVICTOR].i)
+    {
+    case COOP_EVICTOR_COOP:
+      return &coop_evict_window;
+    case COOP_EVICTOR_DTR_EQ:
+    case COOP_EVICTOR_LRU:
+      return &coop_evict_single;
+    case COOP_EVICTOR_NONE:
+    case COOP_N_EVICTORS:
+      break;
+    }
+  return &coop_evict_none;
+}
+
+/* ---- placing ------------------------------------------------------------------------------ */
+
+/* Cheap tensors go to the high end. A replay is priced by the operator it runs again. */
+static bool
+goes_high (const CoopEngine *e, const CoopCall *call)
+{
+  if (e->policy.v[COOP_PARAM_GROUPS].i < 2 || !e->limited)
+    return false;
+  if (call == NULL || call->name == 0)
+    return true;
+  const CoopCallState *cs = call->frames;
+  if (cs != NULL && cs->running != 0)
+    {
+      const CoopOp *op = cs->frame[cs->n_frames - 1].op;
+      return !coop_cost_expensive (e, op->name, (CoopOpClass) op->op_class);
+    }
+  return !coop_cost_expensive (e, call->name, call->op_class);
+}
+
+static uint32_t
+place (CoopEngine *e, const CoopRequest *req)
+{
+  uint64_t need = coop_round (req->bytes);
+  if (req->bytes <= (uint64_t) e->policy.v[COOP_PARAM_SMALL].i)
+    {
+      uint32_t p = coop_pool_fit (&e->pool, AREA_SMALL, need, false);
+      if (p != 0)
+        return coop_pool_take (&e->pool, p, need, false, PIECE_USED);
+    }
+  bool high = goes_high (e, req->call);
+  uint32_t p = coop_pool_fit (&e->pool, AREA_GENERAL, need, high);
+  return p != 0 ? coop_pool_take (&e->pool, p, need, high, PIECE_USED) : 0;
+}
+
+static void
+hand_out (CoopEngine *e, CoopRequest *req, uint32_t p)
+{
+  CoopNode *n = &e->pool.node[p];
+  CoopCallState *cs = req->call != NULL ? req->call->frames : NULL;
+  n->block = ++e->last_block;
+  n->requested = req->bytes;
+  n->op = cs == NULL ? 0 : cs->running != 0 ? cs->running : req->call->id;
+  if (cs != NULL && cs->running == 0)
+    {
+      cs->bytes += n->bytes;
+      if (cs->bytes > cs->top)
+        cs->top = cs->bytes;
+    }
+  e->allocs++;
+  if (e->pool.live > e->peak)
+    e->peak = e->pool.live;
+  coop_emit_alloc (e, n);
+  req->addr = n->addr;
+}
+
+/* ---- victims ------------------------------------------------------------------------------ */
+
+static void
+add_victim (CoopRequest *req, CoopVersion *v)
+{
+  uint32_t room = req->capacity;
+  req->victims = coop_grow (req->victims, &room, req->n_victims + 1, sizeof *req->victims);
+  req->capacity = room;
+  req->victims[req->n_victims++] = &v->t;
+  v->t.chosen = 1;
+  v->search = req->search;
+}
+
+/* Those of the last round that are still there lose their mark; the range is no longer kept. */
+static void
+drop_round (CoopEngine *e, CoopRequest *req)
+{
+  if (req->reserved)
+    coop_pool_unclaim (&e->pool, (uint32_t) req->search);
+  req->reserved = false;
+  for (unsigned i = 0; i < req->n_victims; i++)
+    {
+      CoopVersion *v = coop_version (req->victims[i]);
+      v->t.chosen = 0;
+      coop_version_update (e, v);
+    }
+  req->n_victims = 0;
+}
+
+static void
+finish (CoopEngine *e, CoopRequest *req)
+{
+  drop_round (e, req);
+  free (req->victims);
+  req->victims = NULL;
+  req->capacity = 0;
+  coop_return_borrowed (e);
+  coop_reap (e);
+}
+
+static void
+take_range (CoopEngine *e, CoopRequest *req, uint64_t lo, uint64_t hi)
+{
+  for (uint32_t p = e->pool.node[0].next; p != 0 && e->pool.node[p].addr < hi;
+       p = e->pool.node[p].next)
+    {
+      const CoopNode *n = &e->pool.node[p];
+      if (n->addr >= lo && n->used == PIECE_USED)
+        add_victim (req, n->tensor);
+    }
+}
+
+static uint64_t
+time_now (const CoopEngine *e)
+{
+  return e->now != NULL ? e->now (e->now_user) : 0;
+}
+
+static const CoopChoice no_choice
+    = { .lo = COOP_NO_ADDR, .hi = COOP_NO_ADDR, .cost = NAN, .next_cost = NAN,
+        .next_lo = COOP_NO_ADDR, .next_hi = COOP_NO_ADDR };
+
+static bool
+search (CoopEngine *e, CoopRequest *req)
+{
+  CoopChoice choice = no_choice;
+  uint64_t began = time_now (e);
+  evictor_of (e)->choose (e, coop_round (req->bytes), &choice);
+  uint64_t ns = time_now (e) - began;
+  req->search = ++e->last_search;
+  req->rounds++;
+  e->searches++;
+  e->search_ns += ns;
+  if (e->budget > 0)
+    e->fragmentation += (double) e->pool.free / (double) e->budget;
+  if (choice.found)
+    take_range (e, req, choice.lo, choice.hi);
+  coop_emit_search (e, req, &choice, req->n_victims, ns);
+  if (choice.claim)
+    {
+      req->window_lo = choice.lo;
+      req->window_hi = choice.hi;
+      req->reserved = true;
+      coop_pool_claim (&e->pool, choice.lo, choice.hi, (uint32_t) req->search);
+    }
+  return choice.found;
+}
+
+/* After the budget shrank: what lies above the limit and may go, goes first. */
+static bool
+clear_above (CoopEngine *e, CoopRequest *req)
+{
+  uint64_t number = req->search;
+  req->search = e->last_search + 1;
+  for (uint32_t p = e->pool.node[0].prev; p != 0; p = e->pool.node[p].prev)
+    {
+      const CoopNode *n = &e->pool.node[p];
+      if (n->addr + n->bytes <= e->pool.limit)
+        break;
+      if (n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor))
+        add_victim (req, n->tensor);
+    }
+  if (req->n_victims == 0)
+    {
+      req->search = number;
+      return false;
+    }
+  e->last_search++;
+  CoopChoice choice = no_choice;
+  choice.lo = e->pool.limit;
+  choice.hi = e->pool.capacity;
+  coop_emit_search (e, req, &choice, req->n_victims, 0);
+  return true;
+}
+
+CoopStatus
+coop_engine_alloc (CoopEngine *e, CoopRequest *req)
+{
+  drop_round (e, req);
+  if (clear_above (e, req))
+    return COOP_EVICT;
+  uint32_t p = place (e, req);
+  if (p == 0 && e->policy.v[COOP_PARAM_EVICTOR].i != COOP_EVICTOR_NONE && search (e, req))
+    return COOP_EVICT;
+  if (p == 0)
+    {
+      coop_report_oom (e, req);
+      finish (e, req);
+      return COOP_NO_MEMORY;
+    }
+  hand_out (e, req, p);
+  finish (e, req);
+  return COOP_OK;
+}
+
+unsigned
+coop_engine_choose_all (CoopEngine *e, CoopRequest *req)
+{
+  drop_round (e, req);
+  req->search = ++e->last_search;
+  for (uint32_t p = e->pool.node[0].next; p != 0; p = e->pool.node[p].next)
+    {
+      const CoopNode *n = &e->pool.node[p];
+      if (n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor))
+        add_victim (req, n->tensor);
+    }
+  CoopChoice choice = no_choice;
+  choice.visited = e->pool.n_pieces;
+  if (req->n_victims > 0)
+    {
+      choice.lo = 0;
+      choice.hi = e->pool.capacity;
+      coop_emit_search (e, req, &choice, req->n_victims, 0);
+    }
+  return req->n_victims;
+}
+
+void
+coop_engine_cancel (CoopEngine *e, CoopRequest *req)
+{
+  finish (e, req);
+}
+
+void
+coop_engine_evicted (CoopEngine *e, CoopTensor *t)
+{
+  CoopVersion *v = coop_version (t);
+  if (v->piece == 0)
+    return;
+  uint32_t p = v->piece;
+  bool user = v->t.state == COOP_LIVE;
+  e->evictions++;
+  e->evicted_bytes += e->pool.node[p].bytes;
+  coop_emit_evict (e, v);
+  coop_version_lose (e, v, user ? COOP_EVICTED : COOP_DEAD);
+  coop_pool_give (&e->pool, p);
+}
+
+void
+coop_engine_evict_failed (CoopEngine *e, CoopTensor *t, CoopPin why)
+{
+  CoopVersion *v = coop_version (t);
+  if (why == COOP_PIN_NONE)
+    v->refused = e->clock + 1;
+  else if (v->piece != 0)
+    coop_engine_pin (e, t, why);
+}
+
+/* ---- owners ------------------------------------------------------------------------------- */
+
+void
+coop_engine_ref (CoopEngine *e, uint64_t addr)
+{
+  uint32_t p = coop_pool_at (&e->pool, addr);
+  if (p == 0)
+    return;
+  e->pool.node[p].refs++;
+  if (e->pool.node[p].tensor != NULL)
+    e->pool.node[p].tensor->handing = false;
+}
+
+CoopCallState *
+coop_call_state (const CoopEngine *e, uint64_t op)
+{
+  for (uint32_t i = e->n_calls; i-- > 0;)
+    if (e->calls[i]->call->id == op)
+      return e->calls[i];
+  return NULL;
+}
+
+/* The last owner of v's block let go. */
+static void
+let_go (CoopEngine *e, CoopVersion *v)
+{
+  if (v->handing)
+    {
+      /* the hand-over did not take place: the user's storage is as empty as before */
+      coop_version_lose (e, v, COOP_EVICTED);
+      return;
+    }
+  if (v->t.state == COOP_LIVE)
+    coop_emit_words (e, COOP_EVENT_RELEASE, v->t.id, coop_node (e, v)->block, 0, 0, 0);
+  coop_version_lose (e, v, COOP_DEAD);
+}
+
+bool
+coop_engine_free (CoopEngine *e, uint64_t addr)
+{
+  uint32_t p = coop_pool_at (&e->pool, addr);
+  if (p == 0)
+    return false;
+  CoopNode *n = &e->pool.node[p];
+  if (n->tensor != NULL && n->tensor->moving)
+    {
+      n->tensor->left_while_moving = true;
+      return true;
+    }
+  if (--n->refs > 0)
+    return true;
+  CoopCallState *cs = n->op != 0 ? coop_call_state (e, n->op) : NULL;
+  if (cs != NULL)
+    cs->bytes -= n->bytes;
+  e->frees++;
+  if (n->tensor == NULL)
+    coop_emit_free (e, n);
+  else
+    {
+      const CoopNode copy = *n;
+      let_go (e, n->tensor);
+      coop_emit_free (e, &copy);
+    }
+  coop_pool_give (&e->pool, p);
+  coop_reap (e);
+  return true;
+}
+
+void
+coop_engine_release (CoopEngine *e, CoopTensor *t)
+{
+  CoopVersion *v = coop_version (t);
+  if (v->t.state != COOP_EVICTED)
+    return;
+  coop_emit_words (e, COOP_EVENT_RELEASE, v->t.id, 0, 0, 0, 0);
+  e->evicted -= coop_round (v->t.requested);
+  v->t.state = COOP_DEAD;
+  v->held = false;
+  coop_version_update (e, v);
+  coop_reap (e);
+}
+
+CoopTensor *
+coop_engine_tensor_at (const CoopEngine *e, uint64_t addr)
+{
+  uint32_t p = coop_pool_at (&e->pool, addr);
+  return p != 0 && e->pool.node[p].tensor != NULL ? &e->pool.node[p].tensor->t : NULL;
+}

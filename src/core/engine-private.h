@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the engine share: the objects behind the handles and the steps between them.
+ * Nothing here is for hosts. */
+#ifndef COOP_ENGINE_PRIVATE_H
+#define COOP_ENGINE_PRIVATE_H
+
+#include "engine.h"
+#include "pool.h"
+
+typedef struct CoopVersion CoopVersion;
+typedef struct CoopUse CoopUse;
+
+/* One recorded input: a link of the list of those that read the tensor. */
+struct CoopUse
+{
+  CoopVersion *tensor;
+  CoopOp *op;
+  CoopUse *next, *prev;
+  uint8_t use;           /* COOP_USE_WRITE, COOP_USE_SCRATCH */
+};
+
+/* Shape and type, shared by the versions of a storage. */
+typedef struct
+{
+  uint64_t dtype;
+  uint32_t refs, ndim;
+  int64_t dims[];
+} CoopShape;
+
+/* A tensor. `t` is what hosts see. */
+struct CoopVersion
+{
+  CoopTensor t;
+  CoopOp *producer;      /* NULL: cannot be made again */
+  CoopUse *readers;      /* uses in live records, scratch ones too */
+  uint32_t n_readers;    /* without SCRATCH */
+  uint32_t n_keepers;    /* SCRATCH */
+  uint32_t output;       /* index in producer's outputs */
+  uint32_t piece;        /* 0: no bytes */
+  uint32_t chain;        /* node of the union-find; 0: has bytes, or has no producer */
+  uint32_t backs;        /* times brought back in step back_step */
+  uint64_t back_step;
+  uint64_t chain_cost;   /* what it added to its class */
+  uint64_t last;         /* clock of the last use */
+  uint64_t born_step;    /* of the storage */
+  uint64_t search;       /* that chose it */
+  uint64_t refused;      /* clock + 1 at which the host said `not now` */
+  uint64_t place_tried;  /* step + 1 in which no lower hole was found */
+  uint64_t mark;         /* stamp of the last walk that came by */
+  CoopShape *shape;
+  CoopVersion *next, *prev;
+  bool held;             /* the user has it */
+  bool counted;          /* among producer->alive */
+  bool handing;          /* replayed, the host has not yet referred to its block */
+  bool spoiled;          /* half overwritten by a replay that failed: bytes are not its own */
+  bool hold, hold_due;   /* the host holds the storage; a change is in the queue */
+  bool return_due, place_due, moving, left_while_moving;
+  bool suspect, gone;    /* in the reaper's list; dead */
+};
+
+struct CoopOp
+{
+  uint64_t id, name, stack, cost;
+  void *host;
+  CoopOp *next, *prev;
+  CoopVersion **outputs; /* NULL: gone or constant */
+  uint32_t n_inputs, n_outputs, n_new;
+  uint32_t alive;        /* outputs that are needed and not constant */
+  uint32_t busy;         /* frames that replay it */
+  uint8_t op_class, phase;
+  bool suspect;
+  CoopUse inputs[];
+};
+
+typedef struct
+{
+  CoopOp *op;
+  CoopVersion *target;
+  uint32_t runs;
+} CoopFrame;
+
+/* What a call carries from begin to end. */
+typedef struct
+{
+  CoopCall *call;
+  CoopFrame *frame;      /* explicit stack of replays */
+  uint32_t n_frames, frame_room;
+  CoopVersion **todo;    /* pinned; to be brought back and made constant */
+  uint32_t n_todo, todo_room;
+  CoopTensor **inputs;   /* of the replay handed out */
+  bool *copy;
+  uint32_t input_room, copy_room;
+  uint64_t running;      /* number of the replay handed out; 0: none */
+  uint64_t bytes, top;   /* allocated on behalf of the operator: now, at most */
+  uint64_t start_cost;
+  bool gathering;        /* counted in e->gathering: rematerialization is under way */
+  bool settled;
+} CoopCallState;
+
+typedef struct
+{
+  uint32_t parent;       /* itself: root */
+  uint32_t refs;         /* tensors and nodes that point here */
+  uint32_t size;
+  int64_t cost;          /* of a root: sum of the class */
+  uint64_t mark;
+} CoopChainNode;
+
+typedef struct
+{
+  uint64_t name;
+  uint64_t cost, bytes;  /* sums over calls */
+} CoopNameCost;
+
+typedef struct
+{
+  CoopActionKind kind;
+  CoopVersion *tensor;
+  CoopOp *op;
+} CoopDue;
+
+struct CoopEngine
+{
+  CoopPolicy policy;
+  CoopSink sink;
+  uint64_t (*now) (void *);
+  void *now_user;
+  CoopPool pool;
+  uint64_t budget;       /* the limit in force, in bytes */
+  bool limited;          /* the policy names a budget */
+
+  CoopVersion *tensors;
+  CoopOp *ops;
+  uint64_t n_tensors, n_ops, op_bytes;
+  uint64_t last_block, last_tensor, last_storage, last_op, last_search;
+  uint64_t clock, stamp;
+
+  CoopCallState **calls; /* open, oldest first */
+  uint32_t n_calls, call_room;
+  uint32_t gathering;
+  CoopVersion **borrowed;
+  uint32_t n_borrowed, borrowed_room;
+  CoopVersion **place;   /* state that may go lower */
+  uint32_t n_place, place_room;
+
+  CoopVersion **suspects; /* may be gone */
+  uint32_t n_suspects, suspect_room;
+  CoopOp **dead_ops;
+  uint32_t n_dead_ops, dead_op_room;
+  CoopDue *due;          /* queue of actions: ring from due_first */
+  uint32_t due_first, n_due, due_room;
+  CoopVersion *taken_tensor; /* memory to give back at the next call of coop_engine_action */
+  CoopOp *taken_op;
+
+  CoopChainNode *chain;
+  uint32_t n_chain, chain_room, chain_spare;
+  CoopNameCost *names;   /* open addressing by name */
+  uint32_t n_names, name_slots;
+
+  unsigned __int128 *weight; /* of the window search, by piece scanned */
+  uint32_t *scanned;
+  uint32_t weight_room, scanned_room;
+
+  uint64_t step;
+  CoopPhase phase;
+  bool backward_seen;    /* since the step began */
+  bool ever_backward;
+  uint64_t first_state;  /* bytes of state when the first step began */
+  uint64_t peak, evicted, largest_set;
+  uint64_t allocs, frees, evictions, evicted_bytes, searches, search_ns;
+  uint64_t ops_run, replays, ooms, moves, op_ns, replay_ns;
+  double fragmentation;  /* sum over searches */
+};
+
+static inline CoopVersion *
+coop_version (CoopTensor *t)
+{
+  return (CoopVersion *) t;
+}
+
+static inline CoopNode *
+coop_node (const CoopEngine *e, const CoopVersion *v)
+{
+  return &e->pool.node[v->piece];
+}
+
+/* ---- tensor.c: versions, records, their life and death ---- */
+CoopVersion *coop_version_new (CoopEngine *e, uint32_t piece, CoopShape *shape, uint64_t requested);
+CoopShape *coop_shape_new (uint64_t dtype, uint32_t ndim, const int64_t *dims);
+CoopOp *coop_record_new (CoopEngine *e, CoopCall *call, uint32_t n_new, uint32_t n_written);
+void coop_record_add_output (CoopOp *op, uint32_t i, CoopVersion *v);
+bool coop_hold_wanted (const CoopEngine *e, const CoopVersion *v);
+bool coop_evictable (const CoopEngine *e, const CoopVersion *v);
+/* Counts, holds and life of v anew after anything about it changed. */
+void coop_version_update (CoopEngine *e, CoopVersion *v);
+/* The bytes of v are gone; its piece is the caller's. */
+void coop_version_lose (CoopEngine *e, CoopVersion *v, CoopState state);
+/* v has bytes again, in `piece`. */
+void coop_version_back (CoopEngine *e, CoopVersion *v, uint32_t piece, CoopState state);
+void coop_version_make_constant (CoopEngine *e, CoopVersion *v, CoopKind kind, CoopPin pin);
+void coop_pin (CoopVersion *v);
+void coop_unpin (CoopEngine *e, CoopVersion *v);
+void coop_op_release_busy (CoopEngine *e, CoopOp *op);
+/* Disposes of all that died. At the end of each public function that lets go of something. */
+void coop_reap (CoopEngine *e);
+void coop_borrowed_remove (CoopEngine *e, CoopVersion *v);
+
+/* ---- replay.c ---- */
+/* The call has all it needs: it no longer keeps what others brought back. */
+void coop_gather_stop (CoopEngine *e, CoopCall *call);
+/* Lets go of all frames; what a failed replay may have spoiled goes back. */
+void coop_replay_abort (CoopEngine *e, CoopCall *call);
+
+/* ---- chain.c: cost classes of what has no bytes ---- */
+void coop_chain_lose (CoopEngine *e, CoopVersion *v);
+void coop_chain_back (CoopEngine *e, CoopVersion *v);
+uint64_t coop_chain_cost (CoopEngine *e, const CoopVersion *v);
+
+/* ---- score.c ---- */
+typedef struct
+{
+  double h;
+  uint64_t own, chain, staleness;
+} CoopScore;
+CoopScore coop_score (CoopEngine *e, const CoopVersion *v);
+
+/* ---- cost.c: what operators cost, and which are expensive ---- */
+uint64_t coop_cost (const CoopEngine *e, CoopOpClass op_class, uint64_t bytes, uint64_t measured);
+void coop_cost_learn (CoopEngine *e, uint64_t name, uint64_t cost, uint64_t bytes);
+bool coop_cost_expensive (const CoopEngine *e, uint64_t name, CoopOpClass op_class);
+
+/* ---- evict-*.c ---- */
+typedef struct
+{
+  bool found, claim;      /* claim: keep the range for the request */
+  uint64_t lo, hi;
+  double cost, next_cost;
+  uint64_t next_lo, next_hi;
+  uint32_t visited;
+} CoopChoice;
+
+typedef struct
+{
+  const char *name;
+  /* Finds victims for `need` contiguous bytes: everything used in [lo, hi). */
+  void (*choose) (CoopEngine *e, uint64_t need, CoopChoice *choice);
+} CoopEvictor;
+extern const CoopEvictor coop_evict_window, coop_evict_single, coop_evict_none;
+
+/* ---- alloc.c ---- */
+CoopCallState *coop_call_state (const CoopEngine *e, uint64_t op);
+
+/* ---- action.c ---- */
+void coop_due (CoopEngine *e, CoopActionKind kind, CoopVersion *v, CoopOp *op);
+void coop_place_later (CoopEngine *e, CoopVersion *v);
+void coop_place_forget (CoopEngine *e, CoopVersion *v);
+/* Everything borrowed goes back once no rematerialization is under way. */
+void coop_return_borrowed (CoopEngine *e);
+
+/* ---- report.c ---- */
+void coop_report_oom (CoopEngine *e, CoopRequest *req);
+uint64_t coop_state_bytes (const CoopEngine *e);
+
+/* ---- emit.c ---- */
+void coop_emit_pool (CoopEngine *e);
+void coop_emit_policy (CoopEngine *e, CoopParam param, CoopSource source, CoopValue from,
+                       uint64_t generation);
+void coop_emit_alloc (CoopEngine *e, const CoopNode *n);
+void coop_emit_free (CoopEngine *e, const CoopNode *n);
+void coop_emit_evict (CoopEngine *e, CoopVersion *v);
+void coop_emit_search (CoopEngine *e, const CoopRequest *req, const CoopChoice *choice,
+                       uint32_t victims, uint64_t ns);
+void coop_emit_tensor (CoopEngine *e, const CoopVersion *v, uint64_t op);
+void coop_emit_reclassify (CoopEngine *e, const CoopVersion *v);
+void coop_emit_pin (CoopEngine *e, const CoopVersion *v, CoopEventKind kind);
+void coop_emit_op_begin (CoopEngine *e, uint64_t id, uint64_t name, uint64_t replay_of,
+                         uint64_t stack, CoopPhase phase, uint32_t n, const uint64_t *inputs);
+void coop_emit_op_end (CoopEngine *e, uint64_t id, uint64_t cost, uint64_t duration,
+                       uint64_t workspace, bool failed, uint32_t n, const uint64_t *outputs);
+void coop_emit_words (CoopEngine *e, CoopEventKind kind, uint64_t a, uint64_t b, uint64_t c,
+                      uint64_t d, uint64_t f);
+void coop_emit_oom (CoopEngine *e, const CoopOom *oom);
+
+#endif
