@@ -1,5 +1,486 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Store: events and what follows from them, written to the trace in batches. */
-#include "trace/store.h"
+/* Store: the file. Events go straight into prepared statements inside one transaction, which ends
+ * after 4096 events or 50 ms. The first failure ends writing for good: the batch is rolled back,
+ * everything from there on is dropped and counted, and the file stays what it was at the last batch. */
+#include "trace/store-private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "sql.h"
+#include "trace/model-private.h"
+
+#define BATCH_EVENTS 4096
+#define BATCH_US 50000
+#define KEYFRAME_EVENTS 4096
+#define BALLAST_BYTES 262144 /* given up to say, on a full disk, that it is full */
 
 G_DEFINE_QUARK (coop-trace-error-quark, coop_trace_error)
+
+/* ---- binding ---- */
+
+CoopBind
+coop_bind (CoopStore *store, CoopStatement id)
+{
+  return (CoopBind) { store->statements[id], 0 };
+}
+
+void
+coop_bind_int (CoopBind *bind, guint64 value)
+{
+  sqlite3_bind_int64 (bind->statement, ++bind->n, (gint64) value);
+}
+
+void
+coop_bind_null (CoopBind *bind)
+{
+  sqlite3_bind_null (bind->statement, ++bind->n);
+}
+
+void
+coop_bind_id (CoopBind *bind, guint64 value)
+{
+  if (value == 0)
+    coop_bind_null (bind);
+  else
+    coop_bind_int (bind, value);
+}
+
+void
+coop_bind_addr (CoopBind *bind, guint64 value)
+{
+  if (value == COOP_NO_ADDR)
+    coop_bind_null (bind);
+  else
+    coop_bind_int (bind, value);
+}
+
+void
+coop_bind_real (CoopBind *bind, double value)
+{
+  sqlite3_bind_double (bind->statement, ++bind->n, value); /* SQLite makes NULL of NaN */
+}
+
+void
+coop_bind_text (CoopBind *bind, const char *text, gssize bytes)
+{
+  sqlite3_bind_text (bind->statement, ++bind->n, text, (int) bytes, SQLITE_STATIC);
+}
+
+/* ---- batches and failure ---- */
+
+void
+coop_store_fail (CoopStore *store, const char *why)
+{
+  if (store->why != NULL)
+    return;
+  store->why = g_strdup (why);
+  store->lost += store->batched;
+  store->batched = 0;
+  if (store->in_batch)
+    sqlite3_exec (store->db, "ROLLBACK", NULL, NULL, NULL);
+  store->in_batch = FALSE;
+}
+
+static void
+fail_sqlite (CoopStore *store)
+{
+  int code = sqlite3_extended_errcode (store->db);
+  const char *what = (code & 0xff) == SQLITE_FULL ? "the disk is full" : sqlite3_errmsg (store->db);
+  int system = sqlite3_system_errno (store->db);
+  g_autofree char *why = (code & 0xff) == SQLITE_IOERR && system != 0
+                           ? g_strdup_printf ("%s (%s)", what, g_strerror (system)) : g_strdup (what);
+  coop_store_fail (store, why);
+}
+
+void
+coop_store_step (CoopStore *store, CoopStatement id)
+{
+  sqlite3_stmt *statement = store->statements[id];
+  if (!coop_store_ok (store))
+    return;
+  int result = sqlite3_step (statement);
+  if (result != SQLITE_DONE && result != SQLITE_ROW)
+    fail_sqlite (store);
+  sqlite3_reset (statement);
+}
+
+static void
+exec (CoopStore *store, const char *sql)
+{
+  if (coop_store_ok (store) && sqlite3_exec (store->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    fail_sqlite (store);
+}
+
+void
+coop_store_begin (CoopStore *store)
+{
+  if (store->in_batch || !coop_store_ok (store))
+    return;
+  exec (store, "BEGIN IMMEDIATE");
+  store->in_batch = coop_store_ok (store);
+  store->batch_begin = g_get_monotonic_time ();
+}
+
+static void
+set_stat (CoopStore *store, const char *name, guint64 value)
+{
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_STAT);
+  coop_bind_text (&bind, name, -1);
+  coop_bind_int (&bind, value);
+  coop_store_step (store, COOP_STATEMENT_STAT);
+}
+
+/* The totals go along with each batch, so that nothing has to count rows to show a number. */
+static void
+write_totals (CoopStore *store)
+{
+  const CoopModelTotals *t = &store->totals;
+  const struct { const char *name; guint64 value; } stats[] = {
+    { "events", store->events }, { "last_ns", t->ts }, { "budget", t->budget },
+    { "capacity", t->capacity }, { "used", t->used }, { "peak", t->peak },
+    { "pinned", t->pinned }, { "evictable", t->evictable }, { "evicted", t->evicted },
+    { "free", t->free }, { "largest", t->largest }, { "holes", t->holes },
+    { "allocs", t->allocs }, { "frees", t->frees }, { "evictions", t->evictions },
+    { "evicted_bytes", t->evicted_bytes }, { "handovers", t->handovers }, { "moves", t->moves },
+    { "searches", t->searches }, { "search_ns", t->search_ns }, { "ops", t->ops },
+    { "op_ns", t->op_ns }, { "replays", t->replays }, { "replay_ns", t->replay_ns },
+    { "ooms", t->ooms }, { "step", t->step }, { "missing_events", t->missing },
+    { "lost_events", store->lost },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (stats); i++)
+    set_stat (store, stats[i].name, stats[i].value);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_STAT);
+  coop_bind_text (&bind, "fragmentation", -1);
+  coop_bind_real (&bind, t->fragmentation);
+  coop_store_step (store, COOP_STATEMENT_STAT);
+}
+
+static void
+commit (CoopStore *store)
+{
+  if (!store->in_batch)
+    return;
+  coop_store_lod_flush (store);
+  write_totals (store);
+  exec (store, "COMMIT");
+  if (!coop_store_ok (store))
+    return;
+  store->in_batch = FALSE;
+  store->batched = 0;
+}
+
+void
+coop_store_tick (CoopStore *store)
+{
+  if (store->in_batch && g_get_monotonic_time () - store->batch_begin >= BATCH_US)
+    commit (store);
+}
+
+static void
+write_keyframe (CoopStore *store, const CoopModel *model, guint64 seq)
+{
+  guint64 entities = coop_model_n_entities (model);
+  if (++store->since_keyframe < MAX (KEYFRAME_EVENTS, entities))
+    return;
+  g_autoptr (GBytes) bytes = coop_model_save_parts (model, FALSE);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_KEYFRAME);
+  gsize size;
+  gconstpointer data = g_bytes_get_data (bytes, &size);
+  coop_bind_int (&bind, seq);
+  coop_bind_int (&bind, entities);
+  sqlite3_bind_blob64 (bind.statement, ++bind.n, data, size, SQLITE_STATIC);
+  coop_store_step (store, COOP_STATEMENT_KEYFRAME);
+  store->since_keyframe = 0;
+}
+
+void
+coop_store_append (CoopStore *store, const CoopModel *model, const CoopEvent *ev, const void *body)
+{
+  if (!coop_store_ok (store))
+    {
+      store->lost++;
+      return;
+    }
+  coop_store_begin (store);
+  store->batched++;
+  store->events++;
+  store->totals = *coop_model_totals (model);
+  coop_store_rows (store, model, ev, body);
+  coop_store_lod_add (store, ev, &store->totals);
+  write_keyframe (store, model, ev->seq);
+  if (store->batched >= BATCH_EVENTS)
+    commit (store);
+  else if (store->batched % 64 == 0)
+    coop_store_tick (store);
+}
+
+void
+coop_store_set_meta (CoopStore *store, const char *key, const char *value)
+{
+  coop_store_begin (store);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_META);
+  coop_bind_text (&bind, key, -1);
+  coop_bind_text (&bind, value, -1);
+  coop_store_step (store, COOP_STATEMENT_META);
+}
+
+void
+coop_store_set_stat (CoopStore *store, const char *name, gint64 value)
+{
+  coop_store_begin (store);
+  set_stat (store, name, value);
+}
+
+guint64
+coop_store_lost (const CoopStore *store, const char **why)
+{
+  if (why != NULL)
+    *why = store->why;
+  return store->lost;
+}
+
+static guint64
+size_of (const char *path, const char *suffix)
+{
+  g_autofree char *name = g_strconcat (path, suffix, NULL);
+  struct stat st;
+  return stat (name, &st) == 0 ? (guint64) st.st_size : 0;
+}
+
+guint64
+coop_store_bytes (const CoopStore *store)
+{
+  return size_of (store->path, "") + size_of (store->path, "-wal");
+}
+
+const char *
+coop_store_path (const CoopStore *store)
+{
+  return store->path;
+}
+
+/* ---- creating ---- */
+
+static void
+put_label (CoopStore *store, sqlite3_stmt *statement, const char *name, gint64 value, const char *label)
+{
+  if (label == NULL)
+    return;
+  sqlite3_bind_text (statement, 1, name, -1, SQLITE_STATIC);
+  sqlite3_bind_int64 (statement, 2, value);
+  sqlite3_bind_text (statement, 3, label, -1, SQLITE_STATIC);
+  if (sqlite3_step (statement) != SQLITE_DONE)
+    fail_sqlite (store);
+  sqlite3_reset (statement);
+}
+
+static void
+put_labels (CoopStore *store)
+{
+  static const char *const states[] = { "running", "ended", "killed", "interrupted" };
+  sqlite3_stmt *s = NULL;
+  if (sqlite3_prepare_v2 (store->db, "INSERT INTO enum_label VALUES (?,?,?)", -1, &s, NULL) != SQLITE_OK)
+    {
+      fail_sqlite (store);
+      return;
+    }
+  for (guint i = 0; i < COOP_N_EVENT_KINDS; i++)
+    put_label (store, s, "event", i, coop_event_kind_label (i));
+  for (guint i = 0; i < COOP_N_KINDS; i++)
+    put_label (store, s, "kind", i, coop_kind_label (i));
+  for (guint i = 0; i < COOP_N_PHASES; i++)
+    put_label (store, s, "phase", i, coop_phase_label (i));
+  for (guint i = 0; i < COOP_N_PINS; i++)
+    put_label (store, s, "pin", i, coop_pin_label (i));
+  for (guint i = 0; i < COOP_N_SOURCES; i++)
+    put_label (store, s, "source", i, coop_source_labels[i]);
+  for (guint i = 0; i < G_N_ELEMENTS (states); i++)
+    put_label (store, s, "state", i, states[i]);
+  for (guint p = 0; p < COOP_N_PARAMS; p++)
+    for (guint i = 0; coop_param_info[p].labels != NULL && coop_param_info[p].labels[i] != NULL; i++)
+      put_label (store, s, coop_param_info[p].name, i, coop_param_info[p].labels[i]);
+  sqlite3_finalize (s);
+}
+
+static void
+prepare_all (CoopStore *store)
+{
+  static const char *const sql[COOP_N_STATEMENTS] = {
+#define X(ID, text) text,
+    COOP_STATEMENTS (X)
+#undef X
+  };
+  for (guint i = 0; i < COOP_N_STATEMENTS && coop_store_ok (store); i++)
+    if (sqlite3_prepare_v3 (store->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL)
+        != SQLITE_OK)
+      fail_sqlite (store);
+}
+
+static void
+set_up (CoopStore *store, const char *const *meta)
+{
+  g_autofree char *identity = g_strdup_printf (
+    "PRAGMA application_id = %d; PRAGMA user_version = %d;"
+    "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+    "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 33554432; PRAGMA foreign_keys = OFF",
+    COOP_APPLICATION_ID, COOP_SCHEMA_VERSION);
+  g_autofree char *session = g_strdup_printf (
+    "INSERT INTO session VALUES (1, %" G_GINT64_FORMAT ", NULL, %d, NULL, %d);"
+    "CREATE TABLE ballast (x BLOB) STRICT; INSERT INTO ballast VALUES (zeroblob (%d))",
+    g_get_real_time () * 1000, COOP_RUN_RUNNING, (int) getpid (), BALLAST_BYTES);
+  exec (store, identity);
+  coop_store_begin (store);
+  exec (store, coop_sql_schema);
+  exec (store, session);
+  if (coop_store_ok (store))
+    put_labels (store);
+  prepare_all (store);
+  if (!coop_store_ok (store))
+    return;
+  coop_store_set_meta (store, "coopscope", COOP_VERSION);
+  coop_store_set_meta (store, "clock", "recorded");
+  for (guint i = 0; meta != NULL && meta[i] != NULL && meta[i + 1] != NULL; i += 2)
+    coop_store_set_meta (store, meta[i], meta[i + 1]);
+  commit (store);
+}
+
+/* Makes way for a new file: an old trace and an empty file may go, anything else stays. */
+static gboolean
+make_way (const char *path, GError **error)
+{
+  static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+  g_autoptr (GError) foreign = NULL;
+  struct stat st;
+  if (lstat (path, &st) != 0)
+    return TRUE;
+  if (!(S_ISREG (st.st_mode) && st.st_size == 0) && !coop_trace_identify (path, &foreign)
+      && !g_error_matches (foreign, COOP_TRACE_ERROR, COOP_TRACE_ERROR_NEWER))
+    {
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_EXISTS,
+                   "%s: there is something else of that name; it is left alone", path);
+      return FALSE;
+    }
+  for (guint i = 0; i < G_N_ELEMENTS (suffixes); i++)
+    {
+      g_autofree char *name = g_strconcat (path, suffixes[i], NULL);
+      if (unlink (name) != 0 && errno != ENOENT)
+        {
+          g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", name, g_strerror (errno));
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+static void
+store_free (CoopStore *store)
+{
+  for (guint i = 0; i < COOP_N_STATEMENTS; i++)
+    sqlite3_finalize (store->statements[i]);
+  sqlite3_close (store->db);
+  coop_store_unlock (store->path, store->lock_fd);
+  coop_store_rows_clear (store);
+  g_byte_array_unref (store->rest);
+  g_string_free (store->text, TRUE);
+  g_free (store->path);
+  g_free (store->why);
+  g_free (store);
+}
+
+CoopStore *
+coop_store_create (const char *path, const char *const *meta, GError **error)
+{
+  int lock_fd = coop_store_lock (path, error);
+  if (lock_fd < 0)
+    return NULL;
+  if (!make_way (path, error))
+    {
+      coop_store_unlock (path, lock_fd);
+      return NULL;
+    }
+  CoopStore *store = g_new0 (CoopStore, 1);
+  store->path = g_strdup (path);
+  store->lock_fd = lock_fd;
+  store->rest = g_byte_array_new ();
+  store->text = g_string_new (NULL);
+  coop_id_map_init (&store->lives);
+  coop_id_map_init (&store->running);
+  if (sqlite3_open_v2 (path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL)
+      != SQLITE_OK)
+    fail_sqlite (store);
+  sqlite3_busy_timeout (store->db, 1000);
+  set_up (store, meta);
+  if (!coop_store_ok (store))
+    {
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, store->why);
+      store_free (store);
+      return NULL;
+    }
+  return store;
+}
+
+/* ---- closing ---- */
+
+/* The last words of a store that failed. What the ballast gives back is enough for them. */
+static void
+say_lost (CoopStore *store)
+{
+  g_autofree char *why = g_steal_pointer (&store->why);
+  coop_store_begin (store);
+  exec (store, "DELETE FROM ballast");
+  if (coop_store_ok (store))
+    {
+      set_stat (store, "lost_events", store->lost);
+      coop_store_set_meta (store, "trace_error", why);
+    }
+}
+
+static void
+write_session (CoopStore *store, CoopRunState state, int exit_code)
+{
+  if (!coop_store_ok (store))
+    return;
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_SESSION);
+  coop_bind_int (&bind, g_get_real_time () * 1000);
+  coop_bind_int (&bind, state);
+  coop_bind_int (&bind, exit_code);
+  coop_store_step (store, COOP_STATEMENT_SESSION);
+}
+
+/* One file that can be mailed; a reader that still has it open may keep it from that for now. */
+static void
+make_one_file (CoopStore *store)
+{
+  sqlite3_busy_timeout (store->db, 200);
+  sqlite3_wal_checkpoint_v2 (store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+  sqlite3_exec (store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+}
+
+gboolean
+coop_store_close (CoopStore *store, CoopRunState state, int exit_code, GError **error)
+{
+  gboolean whole = coop_store_ok (store);
+  coop_store_begin (store);
+  coop_store_open_rows (store);
+  exec (store, "DROP TABLE ballast");
+  write_session (store, state, exit_code);
+  commit (store);
+  exec (store, coop_sql_index);
+  if (!coop_store_ok (store))
+    {
+      g_autofree char *why = g_strdup (store->why);
+      say_lost (store);
+      write_session (store, state, exit_code);
+      exec (store, "COMMIT");
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s; %" G_GUINT64_FORMAT " events are not in it",
+                   store->path, why, store->lost);
+      whole = FALSE;
+    }
+  make_one_file (store);
+  store_free (store);
+  return whole;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Store: who writes a trace, and whether a file is one. */
+#include "trace/store-private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER_BYTES 100
+
+static char *
+lock_path (const char *path)
+{
+  return g_strconcat (path, "-lock", NULL);
+}
+
+/* The file that was locked may have been removed by its last owner in between. */
+static gboolean
+still_there (int fd, const char *path)
+{
+  struct stat mine, theirs;
+  return fstat (fd, &mine) == 0 && stat (path, &theirs) == 0 && mine.st_ino == theirs.st_ino
+         && mine.st_dev == theirs.st_dev;
+}
+
+int
+coop_store_lock (const char *path, GError **error)
+{
+  g_autofree char *name = lock_path (path);
+  /* Some rounds, since a reader that asks whether we live holds it for an instant. */
+  for (guint round = 0; round < 20; round++)
+    {
+      int fd = open (name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+      if (fd < 0)
+        {
+          g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, g_strerror (errno));
+          return -1;
+        }
+      if (flock (fd, LOCK_EX | LOCK_NB) == 0 && still_there (fd, name))
+        return fd;
+      close (fd);
+      g_usleep (5000);
+    }
+  g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_BUSY, "%s: another run writes it", path);
+  return -1;
+}
+
+void
+coop_store_unlock (const char *path, int fd)
+{
+  g_autofree char *name = lock_path (path);
+  if (fd < 0)
+    return;
+  unlink (name); /* while it is ours */
+  close (fd);
+}
+
+gboolean
+coop_store_locked (const char *path)
+{
+  g_autofree char *name = lock_path (path);
+  int fd = open (name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return FALSE;
+  gboolean locked = flock (fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close (fd);
+  return locked;
+}
+
+static guint32
+big_endian (const guint8 *at)
+{
+  return (guint32) at[0] << 24 | (guint32) at[1] << 16 | (guint32) at[2] << 8 | at[3];
+}
+
+gboolean
+coop_trace_identify (const char *path, GError **error)
+{
+  guint8 header[HEADER_BYTES];
+  struct stat st;
+  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 || fstat (fd, &st) != 0)
+    {
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, g_strerror (errno));
+      if (fd >= 0)
+        close (fd);
+      return FALSE;
+    }
+  gboolean regular = S_ISREG (st.st_mode);
+  ssize_t n = regular ? pread (fd, header, sizeof header, 0) : 0;
+  close (fd);
+  if (n < HEADER_BYTES || memcmp (header, "SQLite format 3", 16) != 0
+      || big_endian (header + 68) != COOP_APPLICATION_ID)
+    {
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_FOREIGN, "%s: not a trace (%s)", path,
+                   !regular ? "not a regular file" : n == 0 ? "it is empty"
+                   : n < HEADER_BYTES ? "too short" : "no application id of Coopscope's");
+      return FALSE;
+    }
+  guint32 version = big_endian (header + 60);
+  if (version > COOP_SCHEMA_VERSION)
+    {
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_NEWER,
+                   "%s: its schema is version %u, this Coopscope knows up to version %d; a newer one reads it",
+                   path, version, COOP_SCHEMA_VERSION);
+      return FALSE;
+    }
+  return TRUE;
+}

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Store: one event -> its rows. The row of table event comes always; what it tells of blocks,
+ * tensors, operators and decisions goes into their tables, so that nobody has to replay events to
+ * ask about them. */
+#include <string.h>
+
+#include "trace/store-private.h"
+
+typedef struct {
+  guint64 id, addr, bytes, requested, tensor, op, born_event, born_ns;
+} Life;
+
+typedef struct {
+  CoopEvent ev;
+  guint64 inputs[]; /* ev.u.op_begin.n_inputs */
+} Running;
+
+/* ---- text ---- */
+
+static void
+append_uint (GString *out, guint64 value)
+{
+  char digits[20];
+  guint at = sizeof digits;
+  do
+    digits[--at] = '0' + value % 10;
+  while ((value /= 10) != 0);
+  g_string_append_len (out, digits + at, sizeof digits - at);
+}
+
+/* [1,2,3] */
+static void
+json_array (GString *out, const void *values, guint n)
+{
+  g_string_assign (out, "[");
+  for (guint i = 0; i < n; i++)
+    {
+      gint64 value;
+      memcpy (&value, (const guint8 *) values + 8 * i, 8);
+      if (i > 0)
+        g_string_append_c (out, ',');
+      if (value < 0)
+        g_string_append_c (out, '-');
+      append_uint (out, value < 0 ? -(guint64) value : (guint64) value);
+    }
+  g_string_append_c (out, ']');
+}
+
+static char *
+text_of (const void *body, guint64 bytes, guint more)
+{
+  return body != NULL ? g_utf8_make_valid (body, MIN (bytes, 64u * more)) : g_strdup ("");
+}
+
+/* ---- blocks ---- */
+
+static void
+begin_life (CoopStore *store, const Life *life)
+{
+  if (life->id == 0)
+    return;
+  g_free (coop_id_map_get (&store->lives, life->id));
+  coop_id_map_set (&store->lives, life->id, g_memdup2 (life, sizeof *life));
+}
+
+static void
+put_life (CoopStore *store, const Life *life, const CoopEvent *end)
+{
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_BLOCK);
+  coop_bind_int (&bind, life->id);
+  coop_bind_int (&bind, life->addr);
+  coop_bind_int (&bind, life->bytes);
+  coop_bind_id (&bind, life->requested);
+  coop_bind_id (&bind, life->tensor);
+  coop_bind_id (&bind, life->op);
+  if (life->born_event == G_MAXUINT64)
+    {
+      coop_bind_null (&bind);
+      coop_bind_null (&bind);
+    }
+  else
+    {
+      coop_bind_int (&bind, life->born_event);
+      coop_bind_int (&bind, life->born_ns);
+    }
+  if (end != NULL)
+    {
+      coop_bind_int (&bind, end->seq);
+      coop_bind_int (&bind, end->ts);
+      coop_bind_int (&bind, end->kind);
+    }
+  else
+    for (guint i = 0; i < 3; i++)
+      coop_bind_null (&bind);
+  coop_store_step (store, COOP_STATEMENT_BLOCK);
+}
+
+/* Returns the life as it was; one that began in a gap is made up from the event. */
+static Life
+end_life (CoopStore *store, guint64 id, guint64 addr, guint64 bytes, guint64 tensor, const CoopEvent *ev)
+{
+  Life life = { id, addr, bytes, 0, tensor, 0, G_MAXUINT64, 0 };
+  g_autofree Life *known = coop_id_map_get (&store->lives, id);
+  if (known != NULL)
+    life = *known;
+  if (tensor != 0)
+    life.tensor = tensor;
+  coop_id_map_remove (&store->lives, id);
+  if (id != 0)
+    put_life (store, &life, ev);
+  return life;
+}
+
+static void
+claim_life (CoopStore *store, guint64 block, guint64 tensor)
+{
+  Life *life = coop_id_map_get (&store->lives, block);
+  if (life != NULL)
+    life->tensor = tensor;
+}
+
+static void
+row_evicted (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  CoopEvictBody why = { 0 };
+  if (ev->more > 0)
+    memcpy (&why, body, sizeof why);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_EVICTED);
+  coop_bind_int (&bind, ev->u.evict.block);
+  coop_bind_id (&bind, ev->u.evict.search);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_id (&bind, ev->u.evict.tensor);
+  coop_bind_int (&bind, ev->u.evict.addr);
+  coop_bind_int (&bind, ev->u.evict.bytes);
+  coop_bind_real (&bind, why.h);
+  coop_bind_int (&bind, why.own_cost);
+  coop_bind_int (&bind, why.chain_cost);
+  coop_bind_int (&bind, why.staleness);
+  coop_store_step (store, COOP_STATEMENT_EVICTED);
+}
+
+static void
+rows_block (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  Life life;
+  switch (ev->kind)
+    {
+    case COOP_EVENT_ALLOC:
+      life = (Life) { ev->u.alloc.block, ev->u.alloc.addr, ev->u.alloc.bytes, ev->u.alloc.requested, 0,
+                      ev->u.alloc.op, ev->seq, ev->ts };
+      begin_life (store, &life);
+      break;
+    case COOP_EVENT_FREE:
+      end_life (store, ev->u.free.block, ev->u.free.addr, ev->u.free.bytes, ev->u.free.tensor, ev);
+      break;
+    case COOP_EVENT_EVICT:
+      end_life (store, ev->u.evict.block, ev->u.evict.addr, ev->u.evict.bytes, ev->u.evict.tensor, ev);
+      row_evicted (store, ev, body);
+      break;
+    case COOP_EVENT_HANDOVER:
+      life = end_life (store, ev->u.handover.old_block, ev->u.handover.addr, ev->u.handover.bytes, 0, ev);
+      life.id = ev->u.handover.block;
+      life.tensor = ev->u.handover.tensor;
+      life.born_event = ev->seq;
+      life.born_ns = ev->ts;
+      begin_life (store, &life);
+      break;
+    default: /* move */
+      life = end_life (store, ev->u.move.block, ev->u.move.from, ev->u.move.bytes, 0, ev);
+      life.id = ev->u.move.new_block;
+      life.addr = ev->u.move.to;
+      life.born_event = ev->seq;
+      life.born_ns = ev->ts;
+      begin_life (store, &life);
+    }
+}
+
+/* ---- tensors ---- */
+
+static void
+row_tensor (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  CoopTensorBody head;
+  if (ev->more < 1 || ev->u.tensor.id == 0)
+    return;
+  memcpy (&head, body, sizeof head);
+  /* Dimensions run on into the records that follow. */
+  json_array (store->text, (const guint8 *) body + G_STRUCT_OFFSET (CoopTensorBody, dims),
+              MIN (head.ndim, 5 + 8 * (ev->more - 1u)));
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_TENSOR);
+  coop_bind_int (&bind, ev->u.tensor.id);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_id (&bind, ev->u.tensor.storage);
+  coop_bind_id (&bind, ev->u.tensor.op);
+  coop_bind_int (&bind, head.output);
+  coop_bind_id (&bind, head.dtype);
+  coop_bind_text (&bind, store->text->str, store->text->len);
+  coop_bind_int (&bind, ev->u.tensor.bytes);
+  coop_bind_int (&bind, head.kind);
+  coop_bind_int (&bind, head.pin);
+  coop_store_step (store, COOP_STATEMENT_TENSOR);
+  claim_life (store, ev->u.tensor.block, ev->u.tensor.id);
+}
+
+static void
+rows_tensor (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  CoopBind bind;
+  switch (ev->kind)
+    {
+    case COOP_EVENT_TENSOR:
+      row_tensor (store, ev, body);
+      break;
+    case COOP_EVENT_WRITE:
+      claim_life (store, ev->u.write.block, ev->u.write.new_tensor);
+      if (ev->u.write.new_tensor == ev->u.write.old_tensor)
+        break;
+      bind = coop_bind (store, COOP_STATEMENT_TENSOR_WRITE);
+      coop_bind_int (&bind, ev->u.write.new_tensor);
+      coop_bind_int (&bind, ev->u.write.old_tensor);
+      coop_bind_int (&bind, ev->seq);
+      coop_bind_id (&bind, ev->u.write.op);
+      coop_store_step (store, COOP_STATEMENT_TENSOR_WRITE);
+      break;
+    case COOP_EVENT_RECLASSIFY:
+      bind = coop_bind (store, COOP_STATEMENT_TENSOR_KIND);
+      coop_bind_int (&bind, ev->u.reclassify.tensor);
+      coop_bind_int (&bind, ev->u.reclassify.kind);
+      coop_bind_int (&bind, ev->u.reclassify.pin);
+      coop_store_step (store, COOP_STATEMENT_TENSOR_KIND);
+      break;
+    default: /* pin, unpin, escape */
+      if (ev->u.pin.tensor == 0)
+        break;
+      bind = coop_bind (store, COOP_STATEMENT_TENSOR_PIN);
+      coop_bind_int (&bind, ev->u.pin.tensor);
+      coop_bind_int (&bind, ev->kind == COOP_EVENT_UNPIN && ev->u.pin.count == 0 ? COOP_PIN_NONE
+                                                                                 : ev->u.pin.reason);
+      coop_store_step (store, COOP_STATEMENT_TENSOR_PIN);
+    }
+}
+
+/* ---- operators ---- */
+
+static void
+put_op (CoopStore *store, const Running *begin, const CoopEvent *end, const void *body)
+{
+  const CoopEvent *ev = &begin->ev;
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_OP);
+  json_array (store->text, begin->inputs, ev->u.op_begin.n_inputs);
+  gsize split = store->text->len;
+  coop_bind_int (&bind, ev->u.op_begin.id);
+  coop_bind_id (&bind, ev->u.op_begin.name);
+  coop_bind_id (&bind, ev->u.op_begin.replay_of);
+  coop_bind_int (&bind, ev->seq);
+  if (end != NULL)
+    {
+      coop_bind_int (&bind, end->seq);
+      coop_bind_int (&bind, ev->ts);
+      coop_bind_int (&bind, end->u.op_end.duration);
+      coop_bind_int (&bind, end->u.op_end.cost);
+      coop_bind_int (&bind, end->u.op_end.workspace);
+    }
+  else
+    {
+      coop_bind_null (&bind);
+      coop_bind_int (&bind, ev->ts);
+      for (guint i = 0; i < 3; i++)
+        coop_bind_null (&bind);
+    }
+  coop_bind_id (&bind, ev->u.op_begin.stack);
+  coop_bind_int (&bind, ev->u.op_begin.phase);
+  coop_bind_int (&bind, ev->u.op_begin.step);
+  if (end != NULL)
+    coop_bind_int (&bind, end->u.op_end.failed);
+  else
+    coop_bind_null (&bind);
+  g_autofree char *inputs = g_strndup (store->text->str, split);
+  coop_bind_text (&bind, inputs, split);
+  if (end != NULL)
+    json_array (store->text, body, MIN (end->u.op_end.n_outputs, 8u * end->more));
+  coop_bind_text (&bind, end != NULL ? store->text->str : NULL, store->text->len);
+  coop_store_step (store, COOP_STATEMENT_OP);
+}
+
+static void
+rows_op (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  if (ev->kind == COOP_EVENT_OP_BEGIN)
+    {
+      guint n = MIN (ev->u.op_begin.n_inputs, 8u * ev->more);
+      Running *running = g_malloc (sizeof (Running) + 8 * n);
+      running->ev = *ev;
+      running->ev.u.op_begin.n_inputs = n;
+      if (n > 0)
+        memcpy (running->inputs, body, 8 * n);
+      g_free (coop_id_map_get (&store->running, ev->u.op_begin.id));
+      if (ev->u.op_begin.id != 0)
+        coop_id_map_set (&store->running, ev->u.op_begin.id, running);
+      else
+        g_free (running);
+      return;
+    }
+  if (ev->kind == COOP_EVENT_COST)
+    {
+      CoopBind bind = coop_bind (store, COOP_STATEMENT_OP_COST);
+      coop_bind_int (&bind, ev->u.cost.op);
+      coop_bind_int (&bind, ev->u.cost.cost);
+      coop_store_step (store, COOP_STATEMENT_OP_COST);
+      return;
+    }
+  g_autofree Running *running = coop_id_map_get (&store->running, ev->u.op_end.id);
+  if (running == NULL)
+    return;
+  coop_id_map_remove (&store->running, ev->u.op_end.id);
+  put_op (store, running, ev, body);
+}
+
+/* ---- decisions ---- */
+
+static void
+row_search (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  CoopSearchBody search = { 0 };
+  if (ev->more > 0)
+    memcpy (&search, body, sizeof search);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_EVICTION);
+  coop_bind_int (&bind, ev->u.search.id);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_int (&bind, ev->u.search.need);
+  coop_bind_addr (&bind, ev->u.search.lo);
+  coop_bind_addr (&bind, ev->u.search.hi);
+  coop_bind_int (&bind, ev->u.search.victims);
+  coop_bind_int (&bind, ev->u.search.visited);
+  coop_bind_real (&bind, search.cost);
+  coop_bind_real (&bind, search.next_cost);
+  coop_bind_int (&bind, search.ns);
+  coop_bind_int (&bind, search.free_bytes);
+  coop_bind_int (&bind, search.largest);
+  coop_bind_id (&bind, store->totals.budget);
+  coop_bind_id (&bind, search.op);
+  coop_store_step (store, COOP_STATEMENT_EVICTION);
+}
+
+static void
+bind_param (CoopBind *bind, CoopParam param, gint64 bits)
+{
+  const CoopParamInfo *info = &coop_param_info[param];
+  CoopValue value = { .i = bits };
+  guint n = 0;
+  switch (info->type)
+    {
+    case COOP_TYPE_REAL:
+      coop_bind_real (bind, value.d);
+      return;
+    case COOP_TYPE_ENUM:
+      while (info->labels[n] != NULL)
+        n++;
+      if (bits >= 0 && bits < n)
+        {
+          coop_bind_text (bind, info->labels[bits], -1);
+          return;
+        }
+      break;
+    case COOP_TYPE_SIZE:
+    case COOP_TYPE_INT:
+    case COOP_TYPE_BOOL:
+      break;
+    }
+  coop_bind_int (bind, bits);
+}
+
+static void
+row_policy (CoopStore *store, const CoopEvent *ev)
+{
+  if (ev->u.policy.param >= COOP_N_PARAMS)
+    return;
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_POLICY);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_text (&bind, coop_param_info[ev->u.policy.param].name, -1);
+  bind_param (&bind, ev->u.policy.param, ev->u.policy.old_bits);
+  bind_param (&bind, ev->u.policy.param, ev->u.policy.new_bits);
+  coop_bind_int (&bind, ev->u.policy.source);
+  coop_bind_int (&bind, ev->u.policy.generation);
+  coop_store_step (store, COOP_STATEMENT_POLICY);
+}
+
+static void
+row_oom (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  CoopOomBody oom = { 0 };
+  if (ev->more > 0)
+    memcpy (&oom, body, sizeof oom);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_OOM);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_int (&bind, ev->u.oom.asked);
+  coop_bind_int (&bind, ev->u.oom.free);
+  coop_bind_int (&bind, ev->u.oom.largest);
+  coop_bind_id (&bind, ev->u.oom.advice);
+  coop_bind_id (&bind, ev->u.oom.op);
+  coop_bind_int (&bind, oom.budget);
+  coop_bind_int (&bind, oom.evictable);
+  coop_bind_int (&bind, oom.unclaimed);
+  for (guint i = 0; i < G_N_ELEMENTS (oom.pinned); i++)
+    coop_bind_int (&bind, oom.pinned[i]);
+  coop_store_step (store, COOP_STATEMENT_OOM);
+}
+
+/* ---- texts and marks ---- */
+
+static void
+rows_text (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  g_autofree char *text = NULL, *value = NULL;
+  CoopBind bind;
+  switch (ev->kind)
+    {
+    case COOP_EVENT_META:
+      if (ev->u.meta.key_bytes > 64u * ev->more || ev->u.meta.value_bytes > 64u * ev->more - ev->u.meta.key_bytes)
+        return;
+      text = text_of (body, ev->u.meta.key_bytes, ev->more);
+      value = text_of ((const char *) body + ev->u.meta.key_bytes, ev->u.meta.value_bytes, ev->more);
+      coop_store_set_meta (store, text, value);
+      return;
+    case COOP_EVENT_STRING:
+      text = text_of (body, ev->u.string.bytes, ev->more);
+      bind = coop_bind (store, COOP_STATEMENT_STRING);
+      coop_bind_int (&bind, ev->u.string.id);
+      coop_bind_int (&bind, ev->seq);
+      coop_bind_text (&bind, text, -1);
+      coop_store_step (store, COOP_STATEMENT_STRING);
+      return;
+    case COOP_EVENT_FRAME:
+      bind = coop_bind (store, COOP_STATEMENT_FRAME);
+      coop_bind_int (&bind, ev->u.frame.id);
+      coop_bind_int (&bind, ev->seq);
+      coop_bind_id (&bind, ev->u.frame.file);
+      coop_bind_id (&bind, ev->u.frame.func);
+      coop_bind_int (&bind, ev->u.frame.line);
+      coop_store_step (store, COOP_STATEMENT_FRAME);
+      return;
+    default: /* stack */
+      bind = coop_bind (store, COOP_STATEMENT_STACK);
+      coop_bind_int (&bind, ev->u.stack.id);
+      coop_bind_int (&bind, ev->seq);
+      coop_bind_id (&bind, ev->u.stack.parent);
+      coop_bind_id (&bind, ev->u.stack.frame);
+      coop_store_step (store, COOP_STATEMENT_STACK);
+    }
+}
+
+static void
+rows_pool (CoopStore *store, const CoopEvent *ev)
+{
+  CoopBind bind;
+  if (ev->kind == COOP_EVENT_POOL)
+    {
+      bind = coop_bind (store, COOP_STATEMENT_POOL);
+      coop_bind_int (&bind, ev->u.pool.id);
+      coop_bind_int (&bind, ev->seq);
+      coop_bind_int (&bind, ev->u.pool.device);
+      coop_bind_int (&bind, ev->u.pool.allocator);
+      coop_bind_id (&bind, ev->u.pool.budget);
+      coop_bind_int (&bind, ev->u.pool.capacity);
+      coop_store_step (store, COOP_STATEMENT_POOL);
+      return;
+    }
+  CoopStatement id = ev->u.segment.born ? COOP_STATEMENT_SEGMENT : COOP_STATEMENT_SEGMENT_END;
+  bind = coop_bind (store, id);
+  coop_bind_int (&bind, ev->u.segment.id);
+  if (ev->u.segment.born)
+    {
+      coop_bind_int (&bind, ev->u.segment.pool);
+      coop_bind_int (&bind, ev->u.segment.base);
+      coop_bind_int (&bind, ev->u.segment.bytes);
+    }
+  coop_bind_int (&bind, ev->seq);
+  coop_store_step (store, id);
+}
+
+static void
+row_warning (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  gsize bytes = body != NULL ? strnlen (body, 64u * ev->more) : 0;
+  g_autofree char *text = text_of (body, bytes, ev->more);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_WARNING);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_int (&bind, ev->u.warning.code);
+  coop_bind_text (&bind, text, -1);
+  coop_bind_id (&bind, ev->u.warning.tensor);
+  coop_bind_id (&bind, ev->u.warning.op);
+  coop_store_step (store, COOP_STATEMENT_WARNING);
+}
+
+static void
+rows_mark (CoopStore *store, const CoopModel *model, const CoopEvent *ev)
+{
+  CoopBind bind;
+  CoopStatement id = ev->kind == COOP_EVENT_STEP ? COOP_STATEMENT_STEP
+                     : ev->kind == COOP_EVENT_GAP ? COOP_STATEMENT_GAP : COOP_STATEMENT_ANNOTATION;
+  if (ev->kind == COOP_EVENT_STAT)
+    {
+      const char *name = coop_model_string (model, ev->u.stat.name);
+      if (name != NULL)
+        coop_store_set_stat (store, name, ev->u.stat.value);
+      return;
+    }
+  bind = coop_bind (store, id);
+  coop_bind_int (&bind, ev->seq);
+  if (ev->kind == COOP_EVENT_STEP)
+    coop_bind_int (&bind, ev->u.step.step);
+  if (ev->kind == COOP_EVENT_GAP)
+    coop_bind_int (&bind, ev->u.gap.first);
+  else
+    coop_bind_int (&bind, ev->ts);
+  if (ev->kind == COOP_EVENT_GAP)
+    coop_bind_int (&bind, ev->u.gap.missing);
+  else if (ev->kind == COOP_EVENT_ANNOTATION)
+    coop_bind_id (&bind, ev->u.annotation.string);
+  coop_store_step (store, id);
+}
+
+/* ---- all ---- */
+
+static void
+row_event (CoopStore *store, const CoopEvent *ev, const void *body)
+{
+  CoopColumns columns;
+  coop_event_pack (ev, body, &columns, store->rest);
+  CoopBind bind = coop_bind (store, COOP_STATEMENT_EVENT);
+  coop_bind_int (&bind, ev->seq);
+  coop_bind_int (&bind, ev->ts);
+  coop_bind_int (&bind, ev->kind);
+  coop_bind_int (&bind, ev->thread);
+  for (guint i = 0; i < COOP_N_COLUMNS; i++)
+    if (columns.present[i])
+      coop_bind_int (&bind, columns.value[i]);
+    else
+      coop_bind_null (&bind);
+  coop_bind_int (&bind, store->totals.used);
+  coop_bind_int (&bind, store->totals.largest);
+  if (store->rest->len > 0)
+    sqlite3_bind_blob (bind.statement, ++bind.n, store->rest->data, store->rest->len, SQLITE_STATIC);
+  else
+    coop_bind_null (&bind);
+  coop_store_step (store, COOP_STATEMENT_EVENT);
+}
+
+void
+coop_store_rows (CoopStore *store, const CoopModel *model, const CoopEvent *ev, const void *body)
+{
+  row_event (store, ev, body);
+  switch (ev->kind)
+    {
+    case COOP_EVENT_META:
+    case COOP_EVENT_STRING:
+    case COOP_EVENT_FRAME:
+    case COOP_EVENT_STACK:
+      rows_text (store, ev, body);
+      break;
+    case COOP_EVENT_POOL:
+    case COOP_EVENT_SEGMENT:
+      rows_pool (store, ev);
+      break;
+    case COOP_EVENT_POLICY:
+      row_policy (store, ev);
+      break;
+    case COOP_EVENT_ALLOC:
+    case COOP_EVENT_FREE:
+    case COOP_EVENT_EVICT:
+    case COOP_EVENT_HANDOVER:
+    case COOP_EVENT_MOVE:
+      rows_block (store, ev, body);
+      break;
+    case COOP_EVENT_SEARCH:
+      row_search (store, ev, body);
+      break;
+    case COOP_EVENT_TENSOR:
+    case COOP_EVENT_WRITE:
+    case COOP_EVENT_RECLASSIFY:
+    case COOP_EVENT_PIN:
+    case COOP_EVENT_UNPIN:
+    case COOP_EVENT_ESCAPE:
+      rows_tensor (store, ev, body);
+      break;
+    case COOP_EVENT_OP_BEGIN:
+    case COOP_EVENT_OP_END:
+    case COOP_EVENT_COST:
+      rows_op (store, ev, body);
+      break;
+    case COOP_EVENT_OOM:
+      row_oom (store, ev, body);
+      break;
+    case COOP_EVENT_WARNING:
+      row_warning (store, ev, body);
+      break;
+    case COOP_EVENT_STEP:
+    case COOP_EVENT_ANNOTATION:
+    case COOP_EVENT_GAP:
+    case COOP_EVENT_STAT:
+      rows_mark (store, model, ev);
+      break;
+    default:
+      break;
+    }
+}
+
+void
+coop_store_open_rows (CoopStore *store)
+{
+  gsize cursor = 0;
+  for (Life *life; (life = coop_id_map_next (&store->lives, &cursor, NULL)) != NULL;)
+    put_life (store, life, NULL);
+  cursor = 0;
+  for (Running *running; (running = coop_id_map_next (&store->running, &cursor, NULL)) != NULL;)
+    put_op (store, running, NULL, NULL);
+}
+
+void
+coop_store_rows_clear (CoopStore *store)
+{
+  CoopIdMap *maps[] = { &store->lives, &store->running };
+  for (guint i = 0; i < G_N_ELEMENTS (maps); i++)
+    {
+      gsize cursor = 0;
+      for (gpointer value; (value = coop_id_map_next (maps[i], &cursor, NULL)) != NULL;)
+        g_free (value);
+      coop_id_map_clear (maps[i]);
+    }
+}
