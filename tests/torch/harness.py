@@ -169,6 +169,7 @@ def child(torch, c, profile, budget):
     context = Context(torch, profile, budget)
     try:
         torch.manual_seed(20230)
+        torch.set_num_threads(1)   # 1.13 makes its pool anew after a fork, and not thread-safely
         if context.managed:
             params = params_of(c, profile, budget)
             context.stress_default = params.get("stress", 0)
