@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/: the count that check.sh ends with, and what setup.sh says where it cannot install."""
+"""tools/ and po/: the count that check.sh ends with, what setup.sh says where it cannot install, and
+whether every text can be translated."""
 
 import json
 import os
@@ -10,6 +11,22 @@ import sys
 from support import contains, equal, main
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
+
+
+def test_files_to_translate(w):
+    """po/POTFILES names exactly the files with text for people."""
+    top = os.path.join(TOOLS, "..")
+    found = []
+    for folder in ("ui", "src/cli", "src/session"):
+        for name in os.listdir(os.path.join(top, folder)):
+            mark = {".c": "gi18n", ".ui": "translatable="}.get(os.path.splitext(name)[1])
+            if mark is not None:
+                with open(os.path.join(top, folder, name)) as f:
+                    if mark in f.read():
+                        found.append(f"{folder}/{name}")
+    with open(os.path.join(top, "po", "POTFILES")) as f:
+        listed = [line.strip() for line in f if not line.startswith("#")]
+    equal(listed, sorted(found))
 
 
 def count(w, runs, *args):
