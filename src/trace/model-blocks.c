@@ -119,9 +119,11 @@ coop_apply_free (const CoopApply *c)
   c->model->totals.frees++;
   if (block == NULL)
     return result;
-  if (block->tensor != NULL)
-    coop_model_set_held (c->model, block->tensor, FALSE);
+  Tensor *tensor = block->tensor;
   end_block (c->model, block);
+  /* Who lets go says so first. Else a hand-over came to nothing, and it is evicted as before. */
+  if (tensor != NULL && tensor->held)
+    coop_model_set_evicted (c->model, tensor, e->bytes);
   return result;
 }
 

@@ -277,12 +277,9 @@ let_go (CoopGen *gen, T *t)
   t->held = FALSE;
   if (t->block != 0)
     {
-      if (g_rand_int_range (gen->rand, 0, 4) == 0)
-        {
-          Item *item = emit (gen, COOP_EVENT_RELEASE, 0);
-          item->ev.u.release.tensor = t->id;
-          item->ev.u.release.block = t->block;
-        }
+      Item *item = emit (gen, COOP_EVENT_RELEASE, 0);
+      item->ev.u.release.tensor = t->id;
+      item->ev.u.release.block = t->block;
       free_block (gen, t->block, 0);
       t->block = 0;
       return;
@@ -320,8 +317,7 @@ end (CoopGen *gen, guint64 id, const O *o, guint64 output, guint64 workspace)
   item->ev.u.op_end.n_outputs = output != 0;
   item->ev.u.op_end.failed = output == 0;
   memcpy (item->body, &output, output != 0 ? 8 : 0);
-  for (guint i = 0; i < o->n_inputs; i++)
-    g_ptr_array_remove_fast (gen->pinned, tensor (gen, o->inputs[i]));
+  g_ptr_array_set_size (gen->pinned, gen->pinned->len - o->n_inputs); /* a stack */
 }
 
 /* Brings a tensor back, through what it needs, at most `depth` deep. */
@@ -692,7 +688,13 @@ coop_gen_finish (CoopGen *gen, gint64 exit_code)
   while (gen->held->len > 0)
     let_go (gen, gen->held->pdata[gen->held->len - 1]);
   while (gen->blocks->len > 0)
-    free_block (gen, g_array_index (gen->blocks, CoopGenBlock, 0).id, 0);
+    {
+      CoopGenBlock b = g_array_index (gen->blocks, CoopGenBlock, 0);
+      Item *item = emit (gen, COOP_EVENT_RELEASE, 0);
+      item->ev.u.release.tensor = b.tensor;
+      item->ev.u.release.block = b.id;
+      free_block (gen, b.id, 0);
+    }
   emit (gen, COOP_EVENT_END, 0)->ev.u.end.exit_code = exit_code;
   gen->finished = TRUE;
 }
