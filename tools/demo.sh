@@ -19,4 +19,4 @@ if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
   exec "$build/ui/coopscope" --budget $budget -- "$@" --steps 200
 fi
 exec /usr/bin/python3 "$top/tests/accept/headless.py" --build "$build" \
-  --out "$build/demo" --budget $budget --move-to $((250 << 20)) -- "$@" --steps 12
+  --out "$build/demo" --budget $budget --move-to 250 -- "$@" --steps 12

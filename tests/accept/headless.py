@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run in the window without a display, driven as a person would and checked.
 
-    headless.py --build FOLDER --out FOLDER --budget SIZE --move-to BYTES -- COMMAND...
+    headless.py --build FOLDER --out FOLDER --budget SIZE --move-to MIB -- COMMAND...
 
 Runs COMMAND plain and keeps what it prints. Runs it again in `coopscope` under Xvfb with a bus of its
 own, moves the budget slider over the accessibility bus, pauses the view, grabs the X screen, lets the
@@ -27,9 +27,10 @@ import headless_image as image
 
 # The pointer stands in the middle of the screen, so the screen is twice the window and more.
 SCREEN = "2720x1880x24"
-EVICTIONS = "SELECT count(*) FROM v_evictions"
-MOVED = "SELECT new_value FROM v_policy WHERE name = 'budget' AND source = 'slider'"
-ENDED = "SELECT 1 FROM session WHERE exit_code IS NOT NULL"
+EVICTED = "SELECT count(*) AS n FROM v_evicted"
+MOVED = "SELECT new FROM v_policy WHERE param = 'budget' AND source = 'slider'"
+ENDED = "SELECT 1 AS ended FROM session WHERE end_ns IS NOT NULL"
+MIB = 1 << 20
 
 
 class Failed(Exception):
@@ -110,7 +111,7 @@ class Window:
         with open(self.output, "wb") as out:
             self.process = subprocess.Popen(
                 [os.path.join(self.tools, "ui", "coopscope"), "--budget", options.budget,
-                 "-o", self.trace, "--", *options.command],
+                 "-o", self.trace, "--quit-when-done", "--", *options.command],
                 env=self.env, stdout=out)
 
     def wait(self, what, seconds, ask):
@@ -136,22 +137,30 @@ class Window:
         return list(rows[0].values()) if rows else None
 
     def shown(self):
-        """What the window says is on the screen: event, and the map's x, y, width, height."""
+        """What is on the screen while the view stands still (ui/grab-note.h), as a dict of numbers."""
         try:
             with open(self.note) as note:
-                return tuple(int(word) for word in note.read().split())
+                return {key: int(value) for key, value in
+                        (word.split("=") for word in note.read().split())}
         except FileNotFoundError:
             return None
 
     def grab(self, screen):
-        """The screen while the view stands still, and what is on it."""
-        def still():
-            before = self.shown()
-            time.sleep(0.5)
-            return before if before and before == self.shown() else None
+        """What is shown, and the screen that shows it."""
+        shown = self.wait("a view that stands still", 20, self.shown)
+        grab = screen.grab()
+        if self.shown() != shown:
+            raise Failed("the view moved while the screen was grabbed")
+        return shown, grab
 
-        shown = self.wait("a view that stands still", 20, still)
-        return shown, screen.grab()
+    def run_out(self):
+        """Until the script has ended and the window with it."""
+        try:
+            code = self.process.wait(timeout=900)
+        except subprocess.TimeoutExpired:
+            raise Failed("the run does not end") from None
+        if code:
+            raise Failed(f"the window ended with exit status {code}")
 
     def close(self):
         if self.process.poll() is None:
@@ -178,39 +187,46 @@ def run_plain(options):
 
 
 def check_map(window, shown, grab, out):
-    seq, x, y, width, height = shown
     drawn = os.path.join(out, "map-of-file.png")
-    seen = grab.crop(x, y, width, height)
+    size = f"{shown['w']}x{shown['h']}"
+    flags = [f for f, on in (("--dark", shown["dark"]), ("--high-contrast", shown["contrast"])) if on]
+    seen = grab.crop(shown["x"], shown["y"], shown["w"], shown["h"])
     image.write_png(os.path.join(out, "map-on-screen.png"), seen)
     subprocess.run([os.path.join(window.tools, "ui", "coopscope"), "--map-of", window.trace,
-                    "--event", str(seq), "--size", f"{width}x{height}", "--out", drawn],
-                   env=window.env, check=True)
+                    "--event", str(shown["event"]), "--size", size, "--scale", str(shown["scale"]),
+                    *flags, "--out", drawn], env=window.env, check=True)
     wrong = seen.differing(image.read_png(drawn))
     if wrong:
-        raise Failed(f"the map on the screen differs from the file's in {wrong} pixels")
+        raise Failed(f"the map on the screen differs from the file's in {wrong} pixels of {size}")
     if seen.colours() < 4:
         raise Failed("the map on the screen is empty")
-    print(f"map of event {seq}: {width}x{height} pixels equal those drawn from the file", flush=True)
+    print(f"map: {size} pixels on the screen equal those drawn from the file at event "
+          f"{shown['event']}", flush=True)
 
 
 def drive(window, screen, options):
     """What a person does while the script runs. Returns what was shown and the grab of it."""
-    window.wait("evictions", 120, lambda: (window.query(EVICTIONS) or [0])[0] > 0)
+    window.wait("evictions", 120, lambda: (window.query(EVICTED) or [0])[0] > 0)
     window.drive("set", "budget", str(options.move_to))
-    moved = window.wait("the slider's row in the trace", 20, lambda: window.query(MOVED))
-    print(f"slider: budget moved to {moved[0]}", flush=True)
+    moved = window.wait("the slider's row in the trace", 20, lambda: window.query(MOVED))[0]
+    if moved != options.move_to * MIB:
+        raise Failed(f"the slider's row says {moved} bytes")
+    print(f"slider: the budget moved to {options.move_to} MiB, and the trace has it", flush=True)
     window.drive("press", "Pause view")
     shown, grab = window.grab(screen)
     if window.query(ENDED):
         raise Failed("the run ended before the grab: more steps are needed")
     image.write_png(os.path.join(options.out, "screen.png"), grab.used())
     window.drive("press", "Resume view")
-    window.wait("the end of the run", 600, lambda: window.query(ENDED))
+    window.run_out()
     return shown, grab
 
 
 def check(window, options, plain, shown, grab):
-    print(f"evictions: {window.query(EVICTIONS)[0]}", flush=True)
+    evicted = window.query(EVICTED)[0]
+    if not evicted:
+        raise Failed("nothing was evicted")
+    print(f"evictions: {evicted}", flush=True)
     if not plain or lines_of(window.output) != plain:
         raise Failed(f"the script printed something else than in the plain run: compare\n"
                      f"  {window.output}\n  {os.path.join(options.out, 'plain.txt')}")
@@ -227,7 +243,6 @@ def run_in_the_window(options, folder, plain):
         window = Window(options, folder, bus, screen)
         opened.append(window)
         shown, grab = drive(window, screen, options)
-        window.close()
         check(window, options, plain, shown, grab)
     finally:
         for thing in reversed(opened):
