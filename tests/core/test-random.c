@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random programs from a seed: invariants after every step, every value through evictions and
+ * rematerializations byte by byte, windows and placements against the slow reference. COOP_SEED
+ * chooses the first seed, COOP_PROGRAMS how many. */
+#include "support/ref-program.h"
+
+#include <stdlib.h>
+
+static bool
+from_rand (void *user, uint8_t *byte)
+{
+  *byte = (uint8_t) g_rand_int_range (user, 0, 256);
+  return true;
+}
+
+static unsigned
+number_of (const char *name, unsigned otherwise)
+{
+  const char *text = g_getenv (name);
+  return text != NULL ? (unsigned) strtoul (text, NULL, 10) : otherwise;
+}
+
+static void
+test_programs (void)
+{
+  unsigned seed = number_of ("COOP_SEED", 1), n = number_of ("COOP_PROGRAMS", 120);
+  RefProgramStats s = { 0 };
+  for (unsigned i = 0; i < n; i++)
+    {
+      g_test_message ("seed %u", seed + i);
+      if (g_getenv ("COOP_SEED"))
+        g_printerr ("# seed %u\n", seed + i);
+      GRand *rand = g_rand_new_with_seed (seed + i);
+      RefBytes source = { from_rand, rand };
+      ref_program_run (&source, 400, &s);
+      g_rand_free (rand);
+    }
+  g_test_message ("%" G_GUINT64_FORMAT " steps, %" G_GUINT64_FORMAT " evictions, %" G_GUINT64_FORMAT
+                  " replays, %" G_GUINT64_FORMAT " ooms, %" G_GUINT64_FORMAT " moves, %"
+                  G_GUINT64_FORMAT " windows, %" G_GUINT64_FORMAT " fits",
+                  s.steps, s.evictions, s.replays, s.ooms, s.moves, s.windows, s.fits);
+  /* the programs must reach what they are there to test */
+  g_assert_cmpuint (s.evictions, >, n * 20);
+  g_assert_cmpuint (s.replays, >, n * 20);
+  g_assert_cmpuint (s.windows, >, n * 5);
+  g_assert_cmpuint (s.moves, >, n / 4);
+  g_assert_cmpuint (s.ooms, >, n / 4);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/core/random/programs", test_programs);
+  return g_test_run ();
+}
