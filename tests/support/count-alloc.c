@@ -67,7 +67,7 @@ owner_of_name (const char *name)
   base = base ? base + 1 : name;
   if (strncmp (base, "libc10.so", 9) == 0)
     return OWNER_TENSOR;
-  if (strncmp (base, "_adapter.", 9) == 0)
+  if (strncmp (base, "_coopscope.", 11) == 0)
     return OWNER_ADAPTER;
   return OWNER_OTHER;
 }
