@@ -124,6 +124,7 @@ def budget_turned_while_running(t):
     nn = torch.nn
     net = nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(256, 256), nn.GELU(), nn.Dropout(0.1))])
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    t.note("budget turned", True)
     for step in range(8):
         if t.profile == "budget":
             t.set(budget=(t.budget, 0, t.budget + MIB, 2 * t.budget)[step % 4])
