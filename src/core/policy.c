@@ -347,9 +347,10 @@ format_real (double d, char *out, size_t size)
   locale_t c = newlocale (LC_ALL_MASK, "C", (locale_t) 0);
   locale_t old = c != (locale_t) 0 ? uselocale (c) : (locale_t) 0;
   char text[40];
-  for (int digits = 1; digits <= 17; digits++)
+  bool plain = d == 0 || (fabs (d) >= 1e-4 && fabs (d) < 1e15);
+  for (int digits = plain ? 0 : 1; digits <= 20; digits++)
     {
-      snprintf (text, sizeof text, "%.*g", digits, d);
+      snprintf (text, sizeof text, plain ? "%.*f" : "%.*g", digits, d);
       if (strtod (text, NULL) == d)
         break;
     }
@@ -393,9 +394,8 @@ coop_size_format (uint64_t bytes, char *out, size_t size)
   /* 1023.95 would print as 1024.0 */
   for (; value >= 1023.95 && unit < 5; unit++)
     value /= 1024;
-  char text[24];
-  format_real (floor (value * 10 + 0.5) / 10, text, sizeof text);
-  return snprintf (out, size, strchr (text, '.') != NULL ? "%s %s" : "%s.0 %s", text, units[unit]);
+  unsigned tenths = (unsigned) floor (value * 10 + 0.5);   /* no "%f": a locale may have a comma */
+  return snprintf (out, size, "%u.%u %s", tenths / 10, tenths % 10, units[unit]);
 }
 
 CoopValue

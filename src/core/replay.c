@@ -348,7 +348,10 @@ accept (CoopEngine *e, CoopVersion *v, uint64_t addr)
   coop_version_back (e, v, p, user ? COOP_LIVE : COOP_BORROWED);
   count_back (e, v);
   if (!user)
-    return COOP_BORROW;
+    {
+      coop_emit_tensor (e, v, v->producer != NULL ? v->producer->id : 0); /* its block is claimed */
+      return COOP_BORROW;
+    }
   uint64_t old = n->block;
   n->block = ++e->last_block;
   v->handing = true;
