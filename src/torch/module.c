@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Module: what Python sees of the adapter. */
+#include "torch/call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define API __attribute__ ((visibility ("default")))
+
+/* ---- policy ---------------------------------------------------------------------------------- */
+
+static PyObject *
+bad_name (int param, const char *what, const char *word)
+{
+  const char *near = coop_param_nearest (param, word);
+
+  PyErr_Format (PyExc_ValueError, near ? "%s %s; did you mean %s?" : "%s %s", what, word, near);
+  return NULL;
+}
+
+static bool
+parse_one (CoopPolicy *policy, const char *name, const char *text, uint64_t *mask)
+{
+  int p = coop_param_find (name);
+
+  if (p < 0)
+    return bad_name (-1, "no parameter is called", name) != NULL;
+  const CoopParamInfo *info = &coop_param_info[p];
+  switch (coop_param_parse ((CoopParam) p, text, &policy->v[p]))
+    {
+    case COOP_PARSE_OK:
+      *mask |= (uint64_t) 1 << p;
+      return true;
+    case COOP_PARSE_SYNTAX:
+      if (info->type == COOP_TYPE_ENUM)
+        return bad_name (p, name, text) != NULL;
+      PyErr_Format (PyExc_ValueError, "%s: %s is not a value of it", name, text);
+      return false;
+    case COOP_PARSE_RANGE:
+      break;
+    }
+  PyErr_Format (PyExc_ValueError, "%s: %s is out of range", name, text);
+  return false;
+}
+
+/* {name: text}; an evictor brings the parameters that its preset names, others win over them. */
+static bool
+parse_policy (PyObject *dict, CoopPolicy *policy, uint64_t *mask)
+{
+  CoopPolicy was = *policy;
+  PyObject *key, *value, *evictor;
+  Py_ssize_t at = 0;
+  char name[64], text[128];
+
+  *mask = 0;
+  if (dict == NULL || dict == Py_None)
+    return true;
+  evictor = PyDict_GetItemString (dict, "evictor");
+  if (evictor != NULL)
+    {
+      if (coop_utf8 (evictor, text, sizeof text) == NULL || !parse_one (policy, "evictor", text, mask))
+        return false;
+      coop_policy_preset (policy, (CoopEvictorName) policy->v[COOP_PARAM_EVICTOR].i);
+    }
+  while (PyDict_Next (dict, &at, &key, &value))
+    if (coop_utf8 (key, name, sizeof name) == NULL || coop_utf8 (value, text, sizeof text) == NULL
+        || !parse_one (policy, name, text, mask))
+      return false;
+  for (int p = 0; p < COOP_N_PARAMS; p++)
+    if (!coop_value_equal (p, was.v[p], policy->v[p]))
+      *mask |= (uint64_t) 1 << p;
+  return true;
+}
+
+static PyObject *
+value_object (CoopParam p, CoopValue value)
+{
+  const CoopParamInfo *info = &coop_param_info[p];
+
+  switch (info->type)
+    {
+    case COOP_TYPE_REAL: return PyFloat_FromDouble (value.d);
+    case COOP_TYPE_BOOL: return PyBool_FromLong (value.i != 0);
+    case COOP_TYPE_ENUM: return PyUnicode_FromString (info->labels[value.i]);
+    case COOP_TYPE_SIZE:
+    case COOP_TYPE_INT: break;
+    }
+  return PyLong_FromLongLong (value.i);
+}
+
+static bool
+need_run (void)
+{
+  int run = atomic_load (&coop.run);
+
+  if (run == COOP_RUN_WAITING || run == COOP_RUN_ON)
+    return true;
+  PyErr_SetString (PyExc_RuntimeError, "coopscope does not run here");
+  return false;
+}
+
+static CoopPolicy
+policy_now (void)
+{
+  CoopPolicy policy = coop.local;
+  uint32_t source[COOP_N_PARAMS];
+
+  if (coop.wire != NULL)
+    coop_control_read (coop.wire, &policy, source);
+  return policy;
+}
+
+static PyObject *
+m_policy_get (PyObject *self, PyObject *args)
+{
+  if (!need_run ())
+    return NULL;
+  CoopPolicy policy = policy_now ();
+  PyObject *dict = PyDict_New ();
+  for (int p = 0; dict != NULL && p < COOP_N_PARAMS; p++)
+    {
+      PyObject *value = value_object (p, policy.v[p]);
+      if (value == NULL || PyDict_SetItemString (dict, coop_param_info[p].name, value) < 0)
+        Py_CLEAR (dict);
+      Py_XDECREF (value);
+    }
+  return dict;
+}
+
+static void
+set_policy (const CoopPolicy *policy, uint64_t mask)
+{
+  if (coop.wire != NULL)
+    {
+      coop_control_set_many (coop.wire, policy, mask, COOP_SOURCE_API);
+      return;
+    }
+  pthread_mutex_lock (&coop.lock);
+  coop.local = *policy;
+  pthread_mutex_unlock (&coop.lock);
+  atomic_fetch_add (&coop.wanted, 1);
+}
+
+static PyObject *
+m_policy_set (PyObject *self, PyObject *dict)
+{
+  uint64_t mask;
+
+  if (!need_run ())
+    return NULL;
+  CoopPolicy policy = policy_now ();
+  if (!parse_policy (dict, &policy, &mask))
+    return NULL;
+  set_policy (&policy, mask);
+  if (coop_on ())
+    { /* takes effect, and is in the trace, before the call returns */
+      coop_lock ();
+      coop_unlock ();
+    }
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+labels_object (const char *const *labels)
+{
+  Py_ssize_t n = 0;
+
+  if (labels == NULL)
+    Py_RETURN_NONE;
+  while (labels[n] != NULL)
+    n++;
+  PyObject *tuple = PyTuple_New (n);
+  for (Py_ssize_t i = 0; tuple != NULL && i < n; i++)
+    PyTuple_SetItem (tuple, i, PyUnicode_FromString (labels[i]));
+  return tuple;
+}
+
+static PyObject *
+m_params (PyObject *self, PyObject *args)
+{
+  static const char *const types[] = { "size", "int", "real", "bool", "enum" };
+  PyObject *list = PyList_New (0);
+
+  for (int p = 0; list != NULL && p < COOP_N_PARAMS; p++)
+    {
+      const CoopParamInfo *i = &coop_param_info[p];
+      CoopValue def = { .i = (int64_t) i->def };
+      if (i->type == COOP_TYPE_REAL)
+        def.d = i->def;
+      PyObject *row = Py_BuildValue ("ssddNsssN", i->name, types[i->type], i->min, i->max,
+                                     value_object (p, def), i->unit, i->group, i->help,
+                                     labels_object (i->labels));
+      if (row == NULL || PyList_Append (list, row) < 0)
+        Py_CLEAR (list);
+      Py_XDECREF (row);
+    }
+  return list;
+}
+
+/* ---- start and stop -------------------------------------------------------------------------- */
+
+static PyObject *
+m_wire_create (PyObject *self, PyObject *args)
+{
+  unsigned long long bytes;
+  PyObject *dict;
+  CoopPolicy policy;
+  CoopWire *wire;
+  uint64_t mask;
+
+  if (!PyArg_ParseTuple (args, "KO", &bytes, &dict))
+    return NULL;
+  coop_policy_init (&policy);
+  if (!parse_policy (dict, &policy, &mask))
+    return NULL;
+  CoopWireError error = coop_wire_create (bytes ? bytes : COOP_RING_BYTES, &policy, &wire);
+  if (error != COOP_WIRE_OK)
+    return PyErr_Format (PyExc_RuntimeError, "%s", coop_wire_strerror (error));
+  int fd = dup (coop_wire_fd (wire));
+  coop_wire_free (wire);
+  return fd < 0 ? PyErr_SetFromErrno (PyExc_OSError) : PyLong_FromLong (fd);
+}
+
+static PyObject *
+m_setup (PyObject *self, PyObject *args)
+{
+  PyObject *functions, *samples;
+  const char *ignore;
+
+  if (!PyArg_ParseTuple (args, "O!O!s", &PyDict_Type, &functions, &PyDict_Type, &samples, &ignore))
+    return NULL;
+#define F(name) PyDict_GetItemString (functions, name)
+  bool ok = coop_layout_find (samples) && coop_storage_setup (functions)
+            && coop_optable_setup (F ("describe"))
+            && coop_environment_setup (F ("environment_get"), F ("environment_set"))
+            && coop_recipe_setup (F ("rebuild"))
+            && coop_replay_setup (F ("quiet_begin"), F ("quiet_end"))
+            && coop_dispatch_setup (functions);
+#undef F
+  if (!ok)
+    {
+      if (!PyErr_Occurred ())
+        PyErr_SetString (PyExc_RuntimeError, "a function of the adapter is missing");
+      return NULL;
+    }
+  coop_intern_ignore (ignore);
+  for (unsigned i = 0; i < COOP_MAX_DTYPES; i++)
+    if (coop_dtype ((uint16_t) i) != NULL)
+      coop_dtype ((uint16_t) i)->string = coop_string (coop_dtype ((uint16_t) i)->name);
+  Py_RETURN_NONE;
+}
+
+static bool
+read_meta (PyObject *dict, CoopMeta *meta, unsigned room, unsigned *n)
+{
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+
+  *n = 0;
+  while (*n < room && PyDict_Next (dict, &at, &key, &value))
+    {
+      if (coop_utf8 (key, meta[*n].key, sizeof meta->key) == NULL
+          || coop_utf8 (value, meta[*n].value, sizeof meta->value) == NULL)
+        return false;
+      ++*n;
+    }
+  return true;
+}
+
+static void
+in_child (void)
+{
+  pthread_mutex_init (&coop.lock, NULL);
+  if (atomic_load (&coop.run) == COOP_RUN_ON)
+    atomic_store (&coop.run, COOP_RUN_CHILD);
+  else
+    atomic_store (&coop.run, COOP_RUN_OFF);
+  atomic_store (&coop.may_evict, false);
+  coop.wire = NULL;
+}
+
+/* A second run gets a pool of its own; what the first one left lies where it lies. */
+static void
+retire_old_pool (void)
+{
+  const unsigned n = sizeof coop.old / sizeof *coop.old;
+
+  if (coop.arena == NULL)
+    return;
+  for (unsigned i = n - 1; i > 0; i--)
+    coop.old[i] = coop.old[i - 1];
+  coop.old[0] = coop.arena;
+  coop.arena = NULL;
+  coop.shadow = NULL;
+  coop.engine = NULL;
+  coop.wire = NULL;
+  coop.wire_ended = false;
+}
+
+static PyObject *
+m_start (PyObject *self, PyObject *args)
+{
+  CoopMeta meta[32];
+  CoopPolicy policy;
+  CoopWire *wire = NULL;
+  PyObject *dict, *info;
+  uint64_t mask;
+  unsigned n;
+  int fd;
+  static bool watched;
+
+  if (!PyArg_ParseTuple (args, "iOO!", &fd, &dict, &PyDict_Type, &info))
+    return NULL;
+  if (atomic_load (&coop.run) != COOP_RUN_OFF)
+    return PyErr_Format (PyExc_RuntimeError, "coopscope runs here already");
+  coop_policy_init (&policy);
+  if (!parse_policy (dict, &policy, &mask) || !read_meta (info, meta, 32, &n))
+    return NULL;
+  CoopWireError error = fd < 0 ? COOP_WIRE_OK : coop_wire_open (fd, &wire);
+  if (error != COOP_WIRE_OK)
+    return PyErr_Format (PyExc_RuntimeError, "%s", coop_wire_strerror (error));
+  retire_old_pool ();
+  if (!coop_pool_prepare (wire, &policy, meta, n))
+    return NULL;
+  if (!coop_hook_install ())
+    return PyErr_Format (PyExc_RuntimeError, "PyTorch's allocator cannot be reached: %s",
+                         errno == ENOENT ? "libc10.so has no slots for it" : strerror (errno));
+  if (!watched)
+    pthread_atfork (NULL, NULL, in_child);
+  watched = true;
+  coop_fault_install ();
+  atomic_store (&coop.may_evict, true);
+  atomic_store (&coop.run, COOP_RUN_WAITING);
+  Py_RETURN_NONE;
+}
+
+/* At the interpreter's end: no more evictions, and the good-bye. */
+static PyObject *
+m_finish (PyObject *self, PyObject *args)
+{
+  coop_pool_end (0);
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+m_stop (PyObject *self, PyObject *args)
+{
+  if (coop_on ())
+    {
+      CoopPolicy policy = policy_now ();
+      policy.v[COOP_PARAM_BUDGET].i = 0;
+      policy.v[COOP_PARAM_STRESS].i = 0;
+      set_policy (&policy, (uint64_t) 1 << COOP_PARAM_BUDGET | (uint64_t) 1 << COOP_PARAM_STRESS);
+      if (!coop_touch_all ())
+        return NULL;
+      coop_pool_end (0);
+    }
+  if (atomic_load (&coop.run) != COOP_RUN_CHILD)
+    atomic_store (&coop.run, COOP_RUN_OFF);
+  Py_RETURN_NONE;
+}
+
+/* ---- looking and marking --------------------------------------------------------------------- */
+
+static PyObject *
+m_stats (PyObject *self, PyObject *args)
+{
+  CoopTotals t = { 0 };
+
+  if (coop_on ())
+    {
+      coop_lock ();
+      coop_engine_totals (coop.engine, &t);
+      coop_unlock ();
+    }
+#define U(name) #name, (unsigned long long) t.name
+  return Py_BuildValue (
+      "{sKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsdsKsKsKsKsKsKsKsKsKsK}", U (budget), U (capacity),
+      U (live), U (peak), U (free), U (largest), U (pinned), U (constant), U (evicted), U (allocs),
+      U (frees), U (evictions), U (evicted_bytes), U (searches), U (search_ns), U (ops), U (replays),
+      U (ooms), U (moves), U (op_ns), U (replay_ns), "fragmentation", t.fragmentation, U (step),
+      U (records), U (tensors), U (record_bytes), "unmanaged_bytes",
+      (unsigned long long) atomic_load (&coop.unmanaged_bytes), "unmanaged_allocs",
+      (unsigned long long) atomic_load (&coop.unmanaged_allocs), "unmanaged_tensors",
+      (unsigned long long) coop.unmanaged_tensors, "moved_in", (unsigned long long) coop.moved_in,
+      "private_copies", (unsigned long long) coop.copies, "dropped_events",
+      (unsigned long long) atomic_load (&coop.dropped));
+#undef U
+}
+
+static PyObject *
+m_check (PyObject *self, PyObject *args)
+{
+  const char *wrong = NULL;
+
+  if (coop_on ())
+    {
+      coop_lock ();
+      wrong = coop_engine_check (coop.engine);
+      coop_unlock ();
+    }
+  if (wrong == NULL)
+    Py_RETURN_NONE;
+  return PyUnicode_FromString (wrong);
+}
+
+static PyObject *
+m_annotate (PyObject *self, PyObject *text)
+{
+  char utf8[1024];
+  CoopEvent ev = { .kind = COOP_EVENT_ANNOTATION };
+
+  if (coop_utf8 (text, utf8, sizeof utf8) == NULL)
+    return NULL;
+  ev.u.annotation.string = coop_string (utf8);
+  if (coop_on ())
+    {
+      coop_lock ();
+      coop_tell (&ev, NULL);
+      coop_unlock ();
+    }
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+m_warn (PyObject *self, PyObject *text)
+{
+  char utf8[1024];
+
+  if (coop_utf8 (text, utf8, sizeof utf8) == NULL)
+    return NULL;
+  coop_warn (utf8, 0, 0);
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+m_escape (PyObject *self, PyObject *tensor)
+{
+  return coop_touch (tensor, COOP_USE_ESCAPE, NULL) ? Py_BuildValue ("") : NULL;
+}
+
+static PyObject *
+m_keep (PyObject *self, PyObject *tensor)
+{
+  return coop_touch (tensor, COOP_USE_KEEP, NULL) ? Py_BuildValue ("") : NULL;
+}
+
+static void
+scope_free (PyObject *capsule)
+{
+  CoopScope **scope = PyCapsule_GetPointer (capsule, "coopscope.scope");
+
+  coop_touch_end (*scope);
+  PyMem_Free (scope);
+}
+
+/* While the object that this returns lives, what `touch (scope, tensor)` brought back stays. */
+static PyObject *
+m_scope (PyObject *self, PyObject *args)
+{
+  CoopScope **scope = PyMem_Malloc (sizeof *scope);
+
+  if (scope == NULL)
+    return PyErr_NoMemory ();
+  *scope = NULL;
+  return PyCapsule_New (scope, "coopscope.scope", scope_free);
+}
+
+static PyObject *
+m_touch (PyObject *self, PyObject *args)
+{
+  PyObject *capsule, *tensor;
+
+  if (!PyArg_ParseTuple (args, "OO", &capsule, &tensor))
+    return NULL;
+  CoopScope **scope = PyCapsule_GetPointer (capsule, "coopscope.scope");
+  return scope && coop_touch (tensor, 0, scope) ? Py_BuildValue ("") : NULL;
+}
+
+static PyObject *
+count (PyObject *number, _Atomic int *counter)
+{
+  long by = PyLong_AsLong (number);
+
+  if (by == -1 && PyErr_Occurred ())
+    return NULL;
+  atomic_fetch_add (counter, (int) by);
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+m_backward (PyObject *self, PyObject *by)
+{
+  return count (by, &coop.backward);
+}
+
+static PyObject *
+m_optimizer (PyObject *self, PyObject *by)
+{
+  return count (by, &coop.optimizer);
+}
+
+static PyObject *
+m_aside (PyObject *self, PyObject *by)
+{
+  return count (by, &coop.aside);
+}
+
+static PyObject *
+m_environment_changed (PyObject *self, PyObject *args)
+{
+  atomic_fetch_add (&coop.environment, 1);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+  { "setup", m_setup, METH_VARARGS, "setup(functions, samples, folder): once, before start" },
+  { "start", m_start, METH_VARARGS, "start(fd, params, meta): fd -1 for no trace" },
+  { "stop", m_stop, METH_NOARGS, "Brings back what is evicted and lets go of the memory." },
+  { "finish", m_finish, METH_NOARGS, "At the interpreter's end: the good-bye." },
+  { "wire_create", m_wire_create, METH_VARARGS, "wire_create(ring_bytes, params) -> fd" },
+  { "params", m_params, METH_NOARGS, "Rows: name, type, min, max, default, unit, group, help, labels." },
+  { "policy_get", m_policy_get, METH_NOARGS, "{name: value} of the run." },
+  { "policy_set", m_policy_set, METH_O, "Takes {name: text}; all or none." },
+  { "stats", m_stats, METH_NOARGS, "Totals of the run." },
+  { "check", m_check, METH_NOARGS, "None, or the invariant of the engine that does not hold." },
+  { "annotate", m_annotate, METH_O, "A mark in the trace." },
+  { "warn", m_warn, METH_O, "A line on stderr and in the trace." },
+  { "escape", m_escape, METH_O, "The pointer of a tensor leaves: it stays for life." },
+  { "keep", m_keep, METH_O, "A tensor that is never evicted." },
+  { "scope", m_scope, METH_NOARGS, "Keeps what touch() brings back while it lives." },
+  { "touch", m_touch, METH_VARARGS, "touch(scope, tensor)" },
+  { "backward", m_backward, METH_O, "+1 on the way into backward, -1 out of it." },
+  { "optimizer", m_optimizer, METH_O, "+1 on the way into an optimizer's step, -1 out of it." },
+  { "aside", m_aside, METH_O, "+1 where nothing is to be recorded, -1 after it." },
+  { "environment_changed", m_environment_changed, METH_NOARGS, "A global switch was turned." },
+  { NULL, NULL, 0, NULL }
+};
+
+static PyMethodDef mode_methods[] = {
+  { "__torch_dispatch__", (PyCFunction) (void (*) (void)) coop_dispatch, METH_VARARGS | METH_KEYWORDS,
+    "Every operator comes by here." },
+  { NULL, NULL, 0, NULL }
+};
+
+static PyType_Slot mode_slots[] = { { Py_tp_methods, mode_methods }, { 0, NULL } };
+
+static PyType_Spec mode_spec = { .name = "coopscope._coopscope.DispatchBase",
+                                 .basicsize = sizeof (PyObject),
+                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                                 .slots = mode_slots };
+
+static struct PyModuleDef module = { PyModuleDef_HEAD_INIT, .m_name = "_coopscope", .m_size = -1,
+                                     .m_methods = methods };
+
+API PyMODINIT_FUNC
+PyInit__coopscope (void)
+{
+  PyObject *m = PyModule_Create (&module);
+  PyObject *type = m ? PyType_FromSpec (&mode_spec) : NULL;
+
+  if (type == NULL || PyModule_AddObject (m, "DispatchBase", type) < 0)
+    {
+      Py_XDECREF (type);
+      Py_XDECREF (m);
+      return NULL;
+    }
+  return m;
+}
