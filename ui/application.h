@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Application: windows, the command line, what belongs to no window. */
+#pragma once
+
+#include <adwaita.h>
+
+G_BEGIN_DECLS
+
+#define COOP_TYPE_APPLICATION (coop_application_get_type ())
+G_DECLARE_FINAL_TYPE (CoopApplication, coop_application, COOP, APPLICATION, AdwApplication)
+
+CoopApplication *coop_application_new (void);
+
+G_END_DECLS

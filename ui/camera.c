@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Camera: see the header. The thread sleeps until a wish changes or, live, for a thirtieth of a
+ * second; then it looks for what is new, paints only that, and publishes a shot that shares the rest
+ * with the one before.
+ */
+#include "config.h"
+
+#include "camera.h"
+
+#include "lens.h"
+
+#define FRAME_US (G_USEC_PER_SEC / 30)
+#define USAGE_US (G_USEC_PER_SEC / 10)
+#define WORDS_US (G_USEC_PER_SEC / 4)
+#define N_EVENTS 200
+
+typedef struct {
+  CoopSceneOptions map;
+  int chart_width, chart_height;
+  double chart_scale;
+  guint64 asked, event;
+  gboolean paused, quit;
+} Wishes;
+
+struct CoopCamera
+{
+  GThread *thread;
+  CoopLens *lens;        /* the thread's alone */
+
+  GMutex mutex;          /* guards all below */
+  GCond cond;
+  Wishes wishes;
+  guint serial;          /* of the wishes */
+  CoopShot *newest;
+  GError *error;
+};
+
+/* What the thread keeps from shot to shot. */
+typedef struct {
+  CoopCamera *camera;
+  Wishes wishes;
+  CoopFrame *frame;
+  guint64 shown_event;
+  CoopShot parts;        /* holds references; ref count unused */
+  gint64 usage_at, words_at;
+  guint64 usage_ts;
+  GArray *points;
+} Work;
+
+/* ---- shots ---- */
+
+CoopShot *
+coop_shot_ref (CoopShot *shot)
+{
+  return g_atomic_rc_box_acquire (shot);
+}
+
+static void
+chart_shot_clear (gpointer data)
+{
+  CoopChartShot *chart = data;
+  g_clear_object (&chart->texture);
+  g_free (chart->points);
+}
+
+static void
+parts_clear (gpointer data)
+{
+  CoopShot *shot = data;
+  g_clear_pointer (&shot->scene, coop_scene_unref);
+  g_clear_object (&shot->map);
+  if (shot->chart)
+    g_atomic_rc_box_release_full (shot->chart, chart_shot_clear);
+  g_clear_pointer (&shot->events, g_ptr_array_unref);
+  g_free (shot->answer);
+}
+
+void
+coop_shot_unref (CoopShot *shot)
+{
+  g_atomic_rc_box_release_full (shot, parts_clear);
+}
+
+static CoopShot *
+shot_from_parts (const CoopShot *parts)
+{
+  CoopShot *shot = g_atomic_rc_box_new0 (CoopShot);
+  *shot = *parts;
+  if (shot->scene)
+    coop_scene_ref (shot->scene);
+  if (shot->map)
+    g_object_ref (shot->map);
+  if (shot->chart)
+    g_atomic_rc_box_acquire (shot->chart);
+  if (shot->events)
+    g_ptr_array_ref (shot->events);
+  shot->answer = g_strdup (parts->answer);
+  return shot;
+}
+
+/* ---- the thread ---- */
+
+static GdkTexture *
+texture_of (GBytes *bytes, int width, int height)
+{
+  return gdk_memory_texture_new (width, height, GDK_MEMORY_DEFAULT, bytes, (gsize) width * 4);
+}
+
+static gboolean
+same_map (const Wishes *a, const Wishes *b)
+{
+  return a->map.width == b->map.width && a->map.height == b->map.height && a->map.scale == b->map.scale
+         && a->map.dark == b->map.dark && a->map.contrast == b->map.contrast
+         && a->map.selected == b->map.selected;
+}
+
+static gboolean
+same_chart (const Wishes *a, const Wishes *b)
+{
+  return a->chart_width == b->chart_width && a->chart_height == b->chart_height
+         && a->chart_scale == b->chart_scale && a->map.dark == b->map.dark
+         && a->map.contrast == b->map.contrast;
+}
+
+/* Takes a newer frame if there is one. */
+static gboolean
+look (Work *work)
+{
+  CoopCamera *camera = work->camera;
+  g_autoptr (GError) error = NULL;
+  gboolean live = coop_lens_is_live (camera->lens);
+  if (work->frame && (live ? work->wishes.paused : work->shown_event == work->wishes.event))
+    return FALSE;
+
+  CoopFrame *frame = coop_lens_frame (camera->lens, work->wishes.event, &error);
+  if (!frame)
+    {
+      g_mutex_lock (&camera->mutex);
+      if (error && !camera->error)
+        camera->error = g_steal_pointer (&error);
+      g_mutex_unlock (&camera->mutex);
+      return FALSE;
+    }
+  gboolean fresh = !work->frame || !live || frame->generation != work->frame->generation;
+  work->shown_event = work->wishes.event;
+  if (work->frame)
+    coop_frame_unref (work->frame);
+  work->frame = frame;
+  return fresh;
+}
+
+static gboolean
+paint_map (Work *work)
+{
+  CoopShot *parts = &work->parts;
+  CoopScene *scene = work->frame ? coop_scene_new (work->frame, &work->wishes.map) : NULL;
+  if (!scene)
+    return FALSE;
+  g_clear_pointer (&parts->scene, coop_scene_unref);
+  g_clear_object (&parts->map);
+  parts->scene = scene;
+  g_autoptr (GBytes) bytes = g_bytes_new_with_free_func (
+      scene->pixels, (gsize) scene->view.width * (gsize) scene->view.height * 4,
+      (GDestroyNotify) coop_scene_unref, coop_scene_ref (scene));
+  parts->map = texture_of (bytes, scene->view.width, scene->view.height);
+  parts->map_serial++;
+  return TRUE;
+}
+
+static gboolean
+paint_chart (Work *work)
+{
+  const Wishes *wishes = &work->wishes;
+  if (!work->points || work->points->len == 0 || wishes->chart_width <= 0 || wishes->chart_height <= 0)
+    return FALSE;
+  CoopChartShot *chart = g_atomic_rc_box_new0 (CoopChartShot);
+  gsize size = (gsize) wishes->chart_width * (gsize) wishes->chart_height * 4;
+  guint32 *pixels = g_malloc0 (size);
+  chart->view = (CoopChartView) { .width = wishes->chart_width, .height = wishes->chart_height,
+                                  .scale = wishes->chart_scale, .dark = wishes->map.dark,
+                                  .contrast = wishes->map.contrast };
+  chart->scale = wishes->chart_scale;
+  chart->n_points = work->points->len;
+  chart->points = g_memdup2 (work->points->data, chart->n_points * sizeof (CoopChartPoint));
+  coop_chart_layout (&chart->view, chart->points, chart->n_points, work->usage_ts);
+  coop_chart_raster (&chart->view, chart->points, chart->n_points, pixels,
+                     (gsize) wishes->chart_width * 4);
+  g_autoptr (GBytes) bytes = g_bytes_new_take (pixels, size);
+  chart->texture = texture_of (bytes, wishes->chart_width, wishes->chart_height);
+
+  if (work->parts.chart)
+    g_atomic_rc_box_release_full (work->parts.chart, chart_shot_clear);
+  work->parts.chart = chart;
+  work->parts.chart_serial++;
+  return TRUE;
+}
+
+static gboolean
+measure (Work *work, gint64 now, gboolean force)
+{
+  gboolean live = coop_lens_is_live (work->camera->lens);
+  if (work->points && !force && (!live || work->wishes.paused || now - work->usage_at < USAGE_US))
+    return FALSE;
+  guint n = (guint) CLAMP (work->wishes.chart_width / 2, 60, 1000);
+  GArray *points = coop_lens_usage (work->camera->lens, n);
+  work->usage_at = now;
+  work->usage_ts = MAX (work->usage_ts, work->frame ? work->frame->totals.ts : 0);
+  if (points->len > 0)
+    work->usage_ts = MAX (work->usage_ts, g_array_index (points, CoopChartPoint, points->len - 1).ts);
+  g_clear_pointer (&work->points, g_array_unref);
+  work->points = points;
+  return TRUE;
+}
+
+/* Words change four times a second at most, or when another block is asked about. */
+static gboolean
+put_in_words (Work *work, gint64 now, gboolean fresh)
+{
+  CoopLens *lens = work->camera->lens;
+  CoopShot *parts = &work->parts;
+  gboolean live = coop_lens_is_live (lens);
+  gboolean due = live ? now - work->words_at >= WORDS_US : fresh || !parts->events;
+  if (!due && parts->asked == work->wishes.asked)
+    return FALSE;
+
+  parts->asked = work->wishes.asked;
+  g_clear_pointer (&parts->answer, g_free);
+  if (parts->asked != 0)
+    parts->answer = coop_lens_describe (lens, parts->asked);
+  if (!due)
+    return TRUE;
+  work->words_at = now;
+  coop_lens_health (lens, &parts->health);
+  if (!work->wishes.paused || !parts->events)
+    {
+      g_clear_pointer (&parts->events, g_ptr_array_unref);
+      parts->events = coop_lens_events (lens, N_EVENTS);
+      parts->events_serial++;
+    }
+  return TRUE;
+}
+
+static void
+publish (Work *work)
+{
+  CoopCamera *camera = work->camera;
+  CoopShot *shot = shot_from_parts (&work->parts);
+  g_mutex_lock (&camera->mutex);
+  CoopShot *old = camera->newest;
+  camera->newest = shot;
+  g_mutex_unlock (&camera->mutex);
+  if (old)
+    coop_shot_unref (old);
+}
+
+static void
+shoot (Work *work, const Wishes *before)
+{
+  gint64 now = g_get_monotonic_time ();
+  gboolean map_changed = !same_map (before, &work->wishes);
+  gboolean chart_changed = !same_chart (before, &work->wishes);
+  gboolean fresh = look (work), changed = FALSE;
+  if (fresh || map_changed || (work->frame && !work->parts.scene))
+    changed |= paint_map (work);
+  if (measure (work, now, before->chart_width != work->wishes.chart_width) || chart_changed)
+    changed |= paint_chart (work);
+  changed |= put_in_words (work, now, fresh);
+  if (changed)
+    publish (work);
+}
+
+/* Waits for a wish, or live for the time of the next frame. FALSE to end. */
+static gboolean
+next_wishes (CoopCamera *camera, Wishes *wishes, guint *serial)
+{
+  gint64 until = g_get_monotonic_time () + FRAME_US;
+  gboolean live = coop_lens_is_live (camera->lens);
+  g_mutex_lock (&camera->mutex);
+  while (!camera->wishes.quit && camera->serial == *serial)
+    if (!live)
+      g_cond_wait (&camera->cond, &camera->mutex);
+    else if (!g_cond_wait_until (&camera->cond, &camera->mutex, until))
+      break;
+  *serial = camera->serial;
+  *wishes = camera->wishes;
+  g_mutex_unlock (&camera->mutex);
+  return !wishes->quit;
+}
+
+static gpointer
+camera_thread (gpointer data)
+{
+  CoopCamera *camera = data;
+  Work work = { .camera = camera };
+  g_autoptr (GError) error = NULL;
+  guint serial = G_MAXUINT;
+
+  if (!coop_lens_open (camera->lens, &error))
+    {
+      g_mutex_lock (&camera->mutex);
+      camera->error = g_steal_pointer (&error);
+      g_mutex_unlock (&camera->mutex);
+      return NULL;
+    }
+  work.parts.last_event = coop_lens_last_event (camera->lens);
+  for (;;)
+    {
+      Wishes before = work.wishes;
+      if (!next_wishes (camera, &work.wishes, &serial))
+        break;
+      work.wishes.event = MIN (work.wishes.event, work.parts.last_event);
+      shoot (&work, &before);
+    }
+  if (work.frame)
+    coop_frame_unref (work.frame);
+  g_clear_pointer (&work.points, g_array_unref);
+  parts_clear (&work.parts);
+  return NULL;
+}
+
+/* ---- the face ---- */
+
+static CoopCamera *
+camera_new (CoopLens *lens)
+{
+  CoopCamera *camera = g_new0 (CoopCamera, 1);
+  camera->lens = lens;
+  camera->wishes.event = G_MAXUINT64;
+  g_mutex_init (&camera->mutex);
+  g_cond_init (&camera->cond);
+  camera->thread = g_thread_new ("coop-camera", camera_thread, camera);
+  return camera;
+}
+
+CoopCamera *
+coop_camera_new (CoopSession *session)
+{
+  return camera_new (coop_lens_new_for_session (session));
+}
+
+CoopCamera *
+coop_camera_new_for_file (const char *path)
+{
+  return camera_new (coop_lens_new_for_file (path));
+}
+
+void
+coop_camera_free (CoopCamera *camera)
+{
+  g_mutex_lock (&camera->mutex);
+  camera->wishes.quit = TRUE;
+  g_cond_signal (&camera->cond);
+  g_mutex_unlock (&camera->mutex);
+  g_thread_join (camera->thread);
+  if (camera->newest)
+    coop_shot_unref (camera->newest);
+  coop_lens_free (camera->lens);
+  g_clear_error (&camera->error);
+  g_mutex_clear (&camera->mutex);
+  g_cond_clear (&camera->cond);
+  g_free (camera);
+}
+
+CoopShot *
+coop_camera_take (CoopCamera *camera)
+{
+  g_mutex_lock (&camera->mutex);
+  CoopShot *shot = g_steal_pointer (&camera->newest);
+  g_mutex_unlock (&camera->mutex);
+  return shot;
+}
+
+GError *
+coop_camera_error (CoopCamera *camera)
+{
+  g_mutex_lock (&camera->mutex);
+  GError *error = camera->error ? g_error_copy (camera->error) : NULL;
+  g_mutex_unlock (&camera->mutex);
+  return error;
+}
+
+/* Sets one wish; wakes the thread only if it is a new one. */
+#define WISH(camera, member, wanted)                                                                \
+  G_STMT_START                                                                                      \
+  {                                                                                                 \
+    if ((camera)->wishes.member != (wanted))                                                        \
+      {                                                                                             \
+        (camera)->wishes.member = (wanted);                                                         \
+        (camera)->serial++;                                                                         \
+        g_cond_signal (&(camera)->cond);                                                            \
+      }                                                                                             \
+  }                                                                                                 \
+  G_STMT_END
+
+void
+coop_camera_set_map (CoopCamera *camera, int width, int height, double scale)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, map.width, width);
+  WISH (camera, map.height, height);
+  WISH (camera, map.scale, scale);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_set_chart (CoopCamera *camera, int width, int height, double scale)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, chart_width, width);
+  WISH (camera, chart_height, height);
+  WISH (camera, chart_scale, scale);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_set_theme (CoopCamera *camera, gboolean dark, gboolean contrast)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, map.dark, dark);
+  WISH (camera, map.contrast, contrast);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_ask (CoopCamera *camera, guint64 block)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, asked, block);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_select (CoopCamera *camera, guint64 block)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, map.selected, block);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_set_paused (CoopCamera *camera, gboolean paused)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, paused, paused);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_set_event (CoopCamera *camera, guint64 seq)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, event, seq);
+  g_mutex_unlock (&camera->mutex);
+}

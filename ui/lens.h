@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lens: where a camera looks: a running session, or a trace file at one of its events. All calls come
+ * from the camera's thread, but for the first two.
+ */
+#pragma once
+
+#include "draw/chart.h"
+#include "session/session.h"
+
+G_BEGIN_DECLS
+
+typedef struct CoopLens CoopLens;
+
+CoopLens *coop_lens_new_for_session (CoopSession *session);
+CoopLens *coop_lens_new_for_file (const char *path);
+void coop_lens_free (CoopLens *lens);
+
+gboolean coop_lens_is_live (const CoopLens *lens);
+/* To be called once, before all below. */
+gboolean coop_lens_open (CoopLens *lens, GError **error);
+/* Number of the last event of a file; 0 for a session. */
+guint64 coop_lens_last_event (CoopLens *lens);
+/* The newest frame of a session; of a file the frame after event seq. NULL if there is none yet. */
+CoopFrame *coop_lens_frame (CoopLens *lens, guint64 seq, GError **error);
+/* About n points (element CoopChartPoint) over the whole run. */
+GArray *coop_lens_usage (CoopLens *lens, guint n);
+/* At most n events up to the frame (CoopEventLine, newest last). */
+GPtrArray *coop_lens_events (CoopLens *lens, guint n);
+/* A block of the frame, explained; NULL if it is gone. g_free. */
+char *coop_lens_describe (CoopLens *lens, guint64 block);
+void coop_lens_health (CoopLens *lens, CoopSessionHealth *health);
+
+G_END_DECLS

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coopscope: the window. What needs no display is done before there is one. */
+#include "config.h"
+
+#include <glib/gi18n.h>
+#include <locale.h>
+
+#include "application.h"
+#include "map-of.h"
+#include "run-options.h"
+
+static gboolean
+has_option (char **argv, const char *name, const char *letter)
+{
+  for (char **word = argv + 1; *word && !g_str_equal (*word, "--"); word++)
+    if (g_str_equal (*word, name) || (letter && g_str_equal (*word, letter)))
+      return TRUE;
+  return FALSE;
+}
+
+int
+main (int argc, char **argv)
+{
+  setlocale (LC_ALL, "");
+  bindtextdomain (GETTEXT_PACKAGE, LOCALEDIR);
+  bind_textdomain_codeset (GETTEXT_PACKAGE, "UTF-8");
+  textdomain (GETTEXT_PACKAGE);
+
+  if (coop_map_of_wanted (argc, argv))
+    return coop_map_of (argc, argv);
+  if (has_option (argv, "--version", NULL))
+    {
+      g_print ("coopscope %s\n", COOP_VERSION);
+      return 0;
+    }
+  if (has_option (argv, "--help", "-h"))
+    {
+      g_autofree char *text = coop_command_line_help ();
+      g_print ("%s", text);
+      return 0;
+    }
+  g_autoptr (CoopApplication) application = coop_application_new ();
+  return g_application_run (G_APPLICATION (application), argc, argv);
+}

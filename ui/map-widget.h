@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Map widget: shows the map of a shot, with row addresses beside it and outlines on top. It paints
+ * nothing itself: the picture comes as a texture, made for the size that this widget asks for.
+ */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "camera.h"
+
+G_BEGIN_DECLS
+
+#define COOP_TYPE_MAP_WIDGET (coop_map_widget_get_type ())
+G_DECLARE_FINAL_TYPE (CoopMapWidget, coop_map_widget, COOP, MAP_WIDGET, GtkWidget)
+/* Signals:
+ *   "resized" ()      the picture wanted has another size
+ *   "pointed" ()      another piece, or none, is under the pointer or the cursor
+ *   "chosen" ()       that piece was clicked, or Enter pressed on it
+ */
+
+GtkWidget *coop_map_widget_new (void);
+/* A new picture; NULL: none. */
+void coop_map_widget_set_shot (CoopMapWidget *self, CoopShot *shot);
+/* Size of the picture wanted, in device pixels. */
+void coop_map_widget_get_wanted (CoopMapWidget *self, int *width, int *height, double *scale);
+/* The piece pointed at, as an index into the scene's; -1: none. */
+long coop_map_widget_get_pointed (CoopMapWidget *self);
+/* Where the picture lies in the widget, in layout pixels. */
+void coop_map_widget_get_area (CoopMapWidget *self, graphene_rect_t *area);
+/* Bytes of a request that found no room: drawn as a ghost over the largest hole. 0: none. */
+void coop_map_widget_set_ghost (CoopMapWidget *self, guint64 bytes);
+/* Without anything on top of the picture, so that the screen can be compared with a file. */
+void coop_map_widget_set_bare (CoopMapWidget *self, gboolean bare);
+
+G_END_DECLS

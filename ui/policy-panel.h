@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Policy panel: one control for every row of core/policy.h, in its groups. Nothing in it knows what a
+ * parameter means; name, range, unit and help come from the list.
+ */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "core/policy.h"
+
+G_BEGIN_DECLS
+
+#define COOP_TYPE_POLICY_PANEL (coop_policy_panel_get_type ())
+G_DECLARE_FINAL_TYPE (CoopPolicyPanel, coop_policy_panel, COOP, POLICY_PANEL, GtkWidget)
+/* Signal "changed" (guint param): a person has set it; coop_policy_panel_get_value says to what. */
+
+GtkWidget *coop_policy_panel_new (void);
+/* The values in force. What was moved by hand within the last second is left alone, since the script
+ * may not have taken it over yet. */
+void coop_policy_panel_set_policy (CoopPolicyPanel *self, const CoopPolicy *policy);
+/* What the reset buttons go back to: the values at the start of the run. */
+void coop_policy_panel_set_initial (CoopPolicyPanel *self, const CoopPolicy *policy);
+CoopValue coop_policy_panel_get_value (CoopPolicyPanel *self, CoopParam param);
+/* The slider of the budget reaches at least this far; it never shrinks under the pointer. */
+void coop_policy_panel_reach (CoopPolicyPanel *self, guint64 bytes);
+/* FALSE: values are shown but cannot be changed. */
+void coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live);
+
+G_END_DECLS

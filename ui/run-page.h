@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run page: the map and all that explains it, of a running session or of a trace file. */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "session/session.h"
+
+G_BEGIN_DECLS
+
+#define COOP_TYPE_RUN_PAGE (coop_run_page_get_type ())
+G_DECLARE_FINAL_TYPE (CoopRunPage, coop_run_page, COOP, RUN_PAGE, GtkWidget)
+/* Signals:
+ *   "refreshed" ()                 a new shot is on screen
+ *   "failed" (const char *text)    there will be none, and why
+ * Properties: "paused" (read-write), "panel-shown" (read-write), "drawer-shown" (read-write). */
+
+GtkWidget *coop_run_page_new (void);
+/* Watches a session; `initial` is the policy that it was started with. */
+void coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPolicy *initial);
+/* Shows a trace at its end, with a scrubber over its events. */
+void coop_run_page_set_file (CoopRunPage *self, const char *path);
+void coop_run_page_clear (CoopRunPage *self);
+/* The frame on screen, NULL before the first. Valid until the next turn of the main loop. */
+const CoopFrame *coop_run_page_get_frame (CoopRunPage *self);
+gboolean coop_run_page_get_health (CoopRunPage *self, CoopSessionHealth *health);
+
+G_END_DECLS

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run words: what the run page says: blocks, events and out of memory in sentences and tables. */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "camera.h"
+
+G_BEGIN_DECLS
+
+/* The card: what is pointed at, else the selected block, else how to use the map. g_free. */
+char *coop_words_for_block (const CoopScene *scene, long pointed, guint64 selected, const CoopShot *shot);
+/* Asked, free, largest, pinned by reason, and the budget that would do. g_free. */
+char *coop_words_for_oom (const CoopLastOom *oom);
+
+GtkWidget *coop_words_new_event_table (void);
+GtkWidget *coop_words_new_block_table (void);
+/* Rows for them: CoopEventLine, newest first; the n largest pieces of the map. */
+GPtrArray *coop_words_for_events (GPtrArray *events);
+GPtrArray *coop_words_for_blocks (const CoopScene *scene, guint n);
+
+/* Samples and names of the chart's lines, in the theme in force. Replaces what is there. */
+void coop_words_fill_chart_legend (GtkBox *box);
+
+G_END_DECLS

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scene: one frame laid out and painted. The live map, the map of a file and `--map-of` all come
+ * through here, so the same frame gives the same pixels. No display is needed.
+ */
+#pragma once
+
+#include "draw/map.h"
+#include "session/session.h"
+
+G_BEGIN_DECLS
+
+/* Immutable, reference counted, any thread. pieces[i] is frame->pieces[i]. */
+typedef struct {
+  CoopFrame *frame;
+  CoopDrawPiece *pieces;
+  guint n_pieces;
+  long largest;        /* index of the largest hole, -1 if there is none */
+  CoopMapView view;    /* in device pixels */
+  double scale;        /* device pixels to one of the layout */
+  guint32 *pixels;     /* view.width * view.height */
+} CoopScene;
+
+/* Everything that a picture depends on besides the frame. width, height: device pixels. */
+typedef struct {
+  int width, height;
+  double scale;
+  gboolean dark, contrast;
+  guint64 selected;    /* block, 0: none */
+} CoopSceneOptions;
+
+/* Takes its own reference to the frame. NULL if there is nothing to paint on. */
+CoopScene *coop_scene_new (CoopFrame *frame, const CoopSceneOptions *options);
+CoopScene *coop_scene_ref (CoopScene *scene);
+void coop_scene_unref (CoopScene *scene);
+/* A sentence on what is seen, for those who do not see it. g_free. */
+char *coop_scene_describe (const CoopScene *scene);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (CoopScene, coop_scene_unref)
+
+G_END_DECLS

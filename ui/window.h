@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Window: one run or one trace. */
+#pragma once
+
+#include <adwaita.h>
+
+#include "session/session.h"
+
+G_BEGIN_DECLS
+
+#define COOP_TYPE_WINDOW (coop_window_get_type ())
+G_DECLARE_FINAL_TYPE (CoopWindow, coop_window, COOP, WINDOW, AdwApplicationWindow)
+/* Signal "done" (int status): the script of the window has ended with this exit status. */
+
+GtkWidget *coop_window_new (GtkApplication *application);
+/* Starts a script; what is wrong is said in the window. */
+gboolean coop_window_run (CoopWindow *self, const CoopRunOptions *options);
+gboolean coop_window_attach (CoopWindow *self, int pid);
+void coop_window_open (CoopWindow *self, const char *path);
+/* Whether it shows a run or a trace already. */
+gboolean coop_window_is_busy (CoopWindow *self);
+void coop_window_say (CoopWindow *self, GtkMessageType type, const char *text);
+/* The text of the information bar while it is shown, else NULL. */
+const char *coop_window_get_said (CoopWindow *self);
+
+G_END_DECLS
