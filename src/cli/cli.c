@@ -132,7 +132,7 @@ coop_cli_parse (const char *args, const char *summary, const GOptionEntry *entri
   g_set_prgname (name);
   g_option_context_set_summary (context, summary);
   g_option_context_add_main_entries (context, entries, NULL);
-  g_option_context_set_strict_posix (context, TRUE);
+  g_option_context_set_strict_posix (context, args != NULL && g_str_has_prefix (args, "--"));
   if (!g_option_context_parse (context, argc, argv, &error))
     {
       const char *bad = g_error_matches (error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)

@@ -32,6 +32,7 @@ int coop_cli_fail (const char *command, const char *format, ...) G_GNUC_PRINTF (
 void coop_cli_warn (const char *command, const char *format, ...) G_GNUC_PRINTF (2, 3);
 
 /* Parses options with GOption; what is left stays in argv (argv[0] included, `--` removed).
+ * Where `args` begins with "--" ("-- COMMAND..."), options end at the first argument.
  * --help prints `args` ("FILE SQL"), `summary` and the entries, and exits 0 by itself. FALSE: a
  * message was printed (with the nearest option where one is near); return 2. */
 gboolean coop_cli_parse (const char *args, const char *summary, const GOptionEntry *entries,

@@ -76,6 +76,22 @@ tell_dropped (CoopSession *self, gboolean last)
   coop_session_say (self, "%" G_GUINT64_FORMAT " events were dropped: the ring was full", stats.dropped);
 }
 
+/* What was dropped last, when the target had no room or time to tell it. */
+static void
+close_gap (CoopSession *self)
+{
+  CoopRingStats stats;
+  const CoopModelTotals *totals = coop_model_totals (self->model);
+  coop_ring_stats (self->wire, &stats);
+  if (self->events == 0 || stats.dropped <= totals->missing)
+    return;
+  CoopEvent gap = { .kind = COOP_EVENT_GAP, .ts = totals->ts };
+  gap.u.gap.first = self->next_seq;
+  gap.u.gap.missing = stats.dropped - totals->missing;
+  gap.seq = gap.u.gap.first + gap.u.gap.missing;
+  take (self, &gap, NULL);
+}
+
 /* Why no tensor came, as far as the command line shows it. */
 static void
 tell_no_hello (CoopSession *self, gboolean ended)
@@ -225,6 +241,8 @@ coop_session_collector (gpointer session)
     wait_unwatched (self);
   coop_session_read_output (self, TRUE);
   CoopSessionState state = verdict (self, sane, &run_state, &code);
+  if (sane)
+    close_gap (self);
   tell_dropped (self, TRUE);
   if (!self->hello && !self->hello_told && self->child != NULL && !g_atomic_int_get (&self->quit))
     tell_no_hello (self, TRUE);

@@ -114,7 +114,7 @@ unblock_signals (gpointer user)
 }
 
 static char **
-child_environ (CoopSession *self, const CoopRunOptions *options, GError **error)
+child_environ (const CoopRunOptions *options, const char *python_dir)
 {
   char **environ = g_get_environ ();
   for (char **e = options->envp; e != NULL && *e != NULL; e++)
@@ -123,20 +123,23 @@ child_environ (CoopSession *self, const CoopRunOptions *options, GError **error)
       if (pair[0] != NULL && pair[1] != NULL)
         environ = g_environ_setenv (environ, pair[0], pair[1], TRUE);
     }
-  g_autofree char *dir = coop_python_dir ();
-  if (dir != NULL)
-    environ = coop_python_environ (environ, dir);
-  else if (self->line.python)
-    {
-      g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_SYSTEM,
-                   "Coopscope's Python package is not installed (looked beside this program and in %s)",
-                   COOP_PYTHON_DIR);
-      g_strfreev (environ);
-      return NULL;
-    }
+  if (python_dir != NULL)
+    environ = coop_python_environ (environ, python_dir);
   if (!options->terminal && g_environ_getenv (environ, "PYTHONUNBUFFERED") == NULL)
     environ = g_environ_setenv (environ, "PYTHONUNBUFFERED", "1", TRUE);
   return environ;
+}
+
+/* Without the package the script would run without a budget: worse than not at all. */
+static gboolean
+check_package (const CoopSession *self, const char *python_dir, GError **error)
+{
+  if (python_dir != NULL || !self->line.python)
+    return TRUE;
+  g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_SYSTEM,
+               "Coopscope's Python package is not installed (looked beside this program and in %s)",
+               COOP_PYTHON_DIR);
+  return FALSE;
 }
 
 static char **
@@ -190,8 +193,9 @@ check_budget (CoopSession *self, const CoopPolicy *policy)
 gboolean
 coop_session_launch (CoopSession *self, const CoopRunOptions *options, GError **error)
 {
-  g_auto (GStrv) environ = child_environ (self, options, error);
-  if (environ == NULL || !coop_preflight (options, environ, error)
+  g_autofree char *python_dir = coop_python_dir ();
+  g_auto (GStrv) environ = child_environ (options, python_dir);
+  if (!coop_preflight (options, environ, error) || !check_package (self, python_dir, error)
       || !open_trace (self, options, error))
     return FALSE;
   check_budget (self, &options->policy);

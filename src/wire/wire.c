@@ -17,6 +17,7 @@
 
 #define SIZE_MIN ((size_t) 64 << 10)
 #define SIZE_MAX_RING ((size_t) 1 << 32)
+#define LAST_WAIT_MS 1000   /* at the very end: nobody is held up any more */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 uint64_t
@@ -234,7 +235,11 @@ coop_wire_end (CoopWire *wire)
 {
   if (atomic_load (wire->own) == 0)
     return;
-  coop_ring_tell_gap (wire, 0);
+  if (wire->missing != 0)
+    {
+      coop_ring_wait (wire, 0, LAST_WAIT_MS);
+      coop_ring_tell_gap (wire, 0);
+    }
   atomic_store (&wire->header->target_state, COOP_TARGET_ENDED);
 }
 

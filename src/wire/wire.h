@@ -62,7 +62,8 @@ const char *coop_wire_strerror (CoopWireError error);
 
 /* Target: takes the ring for this process, once. */
 CoopWireError coop_wire_claim (CoopWire *wire);
-/* Target: good-bye, after END was pushed. A GAP that is still due is told. */
+/* Target: good-bye, after END was pushed. A GAP that is still due is told; for that alone it may wait
+ * a second for a consumer that moves. */
 void coop_wire_end (CoopWire *wire);
 CoopTargetState coop_wire_target (const CoopWire *wire, pid_t *pid);
 /* Where the trace is written, for who attaches later. At most 1023 bytes. */

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""coop run, collect and attach, from outside: exit codes, signals, what is refused, what is said.
+
+Usage: run.py COOP FAKE_TARGET. Prints TAP.
+"""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+COOP, TARGET = (os.path.abspath(p) for p in sys.argv[1:3])
+FOREVER = ["--events", "100000000", "--rate", "20000"]
+
+
+def coop(*args, cwd=None, env=None):
+    return subprocess.run([COOP, *args], capture_output=True, text=True, cwd=cwd, env=env, timeout=60)
+
+
+def trace_state(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("SELECT state, exit_code FROM session").fetchone()
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.01)
+
+
+def events_of(path):
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            return db.execute("SELECT max(seq) FROM event").fetchone()[0] or 0
+    except sqlite3.Error:
+        return 0
+
+
+def run_then(tmp, signum, *target_args):
+    """Starts an endless run, sends coop a signal once events come. Returns exit code, stdout, trace."""
+    trace = os.path.join(tmp, f"{int(signum)}.coop")
+    process = subprocess.Popen([COOP, "run", "-o", trace, "--", TARGET, *FOREVER, *target_args],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: events_of(trace) > 1000)
+    process.send_signal(signum)
+    out, _ = process.communicate(timeout=30)
+    return process.returncode, out, trace
+
+
+def refused(args, *says, code=2):
+    result = coop(*args)
+    assert result.returncode == code, (args, result)
+    for word in says:
+        assert word in result.stderr, (args, word, result.stderr)
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stdout == ""
+
+
+# ---- what is refused ---------------------------------------------------------------------------
+
+
+def test_names(tmp):
+    run = ["run"]
+    tail = ["--", TARGET]
+    refused(run + ["--evictor", "cop"] + tail, "evictor", "cop", "did you mean coop")
+    refused(run + ["--evictor", "dtr-qe"] + tail, "did you mean dtr-eq")
+    refused(run + ["--evictor", "zzzzzzzz"] + tail, "there are: coop")
+    refused(run + ["--allocator", "merg"] + tail, "did you mean merge")
+    refused(run + ["--set", "staleness_exponnet=1"] + tail, "did you mean staleness_exponent")
+    refused(run + ["--set", "chain=unoin"] + tail, "did you mean union")
+    refused(run + ["--set", "groups=7"] + tail, "groups", "between 1 and 2")
+    refused(run + ["--set", "groups"] + tail, "KEY=VALUE")
+    refused(run + ["--budgte", "1GB"] + tail, "did you mean --budget")
+    refused(["rnu"], "did you mean run")
+    refused(run, "which command")
+
+
+def test_budgets(tmp):
+    tail = ["--", TARGET, "--events", "10"]
+    refused(["run", "--budget", "0"] + tail, "0 leaves no memory")
+    refused(["run", "--budget=-5MB"] + tail, "negative")
+    refused(["run", "--budget", "1,5 GB"] + tail, "1,5 GB", "comma")
+    refused(["run", "--budget", "300 MBB"] + tail, "MBB", "did you mean MB")
+    refused(["run", "--budget", "many"] + tail, "many")
+    refused(["run", "--budget", ""] + tail, "not a size")
+    result = coop("run", "--budget", "100TiB", "-o", os.path.join(tmp, "a.coop"), *tail)
+    assert result.returncode == 0 and "more than this machine's memory" in result.stderr, result
+
+
+def test_commands(tmp):
+    refused(["run", "--", "no-such-program-x"], "no such program: no-such-program-x")
+    refused(["run", "--", sys.executable, "no-such-script.py"], "no such script: no-such-script.py")
+    assert os.listdir(tmp) == []
+
+
+def test_two_to_one_file(tmp):
+    trace, mark = os.path.join(tmp, "t.coop"), os.path.join(tmp, "started")
+    first = subprocess.Popen([COOP, "run", "-q", "-o", trace, "--", TARGET, *FOREVER],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: events_of(trace) > 100)
+    refused(["run", "-o", trace, "--", "sh", "-c", f"touch {mark}"], trace, code=1)
+    assert not os.path.exists(mark)
+    first.send_signal(signal.SIGINT)
+    assert first.wait(timeout=20) == 130
+
+
+def test_not_a_trace(tmp):
+    path = os.path.join(tmp, "notes.txt")
+    with open(path, "w") as file:
+        file.write("my notes")
+    refused(["run", "-o", path, "--", TARGET], path, code=1)
+    with open(path) as file:
+        assert file.read() == "my notes"
+
+
+def test_unwritable(tmp):
+    result = coop("run", "-o", "/no/such/folder/x.coop", "--", TARGET, "--events", "3000", "--done")
+    assert result.returncode == 0 and result.stdout == "done\n"
+    assert "no trace is written" in result.stderr and "trace            none" in result.stderr, result.stderr
+
+
+# ---- how it ends -------------------------------------------------------------------------------
+
+
+def test_exit_codes(tmp):
+    trace = os.path.join(tmp, "t.coop")
+    assert coop("run", "-o", trace, "--", TARGET, "--events", "500", "--exit", "7").returncode == 7
+    for signum in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+        result = coop("run", "-o", trace, "--", TARGET, "--events", "500", "--die", str(int(signum)))
+        assert result.returncode == 128 + signum, result
+        assert events_of(trace) >= 499
+
+
+def test_signals_sent_to_coop(tmp):
+    code, out, trace = run_then(tmp, signal.SIGINT)
+    assert (code, out) == (130, "interrupts 1\n"), (code, out)
+    code, out, trace = run_then(tmp, signal.SIGTERM)
+    assert code == 128 + signal.SIGTERM, code
+
+
+def test_terminal(tmp):
+    """On a terminal Ctrl-C reaches the script once, and a progress line is drawn."""
+    trace = os.path.join(tmp, "t.coop")
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(COOP, [COOP, "run", "-o", trace, "--budget", "40MiB", "--", TARGET, *FOREVER])
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    said, interrupted, end = b"", False, time.monotonic() + 30
+    while time.monotonic() < end:
+        if select.select([fd], [], [], 0.1)[0]:
+            try:
+                chunk = os.read(fd, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            said += chunk
+        if not interrupted and said.count(b"evictions/s") > 3:
+            os.write(fd, b"\x03")
+            interrupted = True
+    _, status = os.waitpid(pid, 0)
+    text = said.decode(errors="replace")
+    assert os.waitstatus_to_exitcode(status) == 130, (status, text)
+    assert "interrupts 1" in text, text
+    assert re.search(r"live \S+ MiB  used \S+ MiB / 40.0 MiB  hole .* evictions/s  recompute \d+ %", text), text
+    assert "coop: peak" in text
+
+
+def test_tool_killed(tmp):
+    """Training goes on to its normal end when coop is killed."""
+    trace, log = os.path.join(tmp, "t.coop"), os.path.join(tmp, "log")
+    with open(log, "w") as out:
+        tool = subprocess.Popen([COOP, "run", "-o", trace, "--", TARGET, "--events", "40000", "--rate",
+                                 "20000", "--done"], stdout=out, stderr=out)
+    wait_until(lambda: events_of(trace) > 2000)
+    tool.kill()
+    tool.wait()
+    wait_until(lambda: "done" in open(log).read())
+    assert events_of(trace) < 40000
+
+
+def test_silent(tmp):
+    result = coop("run", "-o", os.path.join(tmp, "t.coop"), "--", "sh", "-c", "exit 3")
+    assert result.returncode == 3
+    assert "without a word from PyTorch" in result.stderr, result.stderr
+
+
+# ---- what is said ------------------------------------------------------------------------------
+
+
+def test_summary(tmp):
+    trace = os.path.join(tmp, "t.coop")
+    result = coop("run", "--budget", "40MiB", "-o", trace, "--", TARGET, "--events", "20000", "--done")
+    assert result.stdout == "done\n"
+    for word in ("peak 40.0 MiB of 40.0 MiB", "evictions", "recomputed", "extra time", "fragmentation", trace):
+        assert word in result.stderr, (word, result.stderr)
+    assert "\x1b" not in result.stderr
+    result = coop("run", "--json", "--budget", "40MiB", "-o", trace, "--", TARGET, "--events", "20000")
+    summary = json.loads(result.stderr)
+    assert summary["peak"] == summary["budget"] == 40 << 20 and summary["trace"] == trace
+    assert summary["evictions"] > 100 and summary["recomputed"] > 100 and summary["exit_code"] == 0
+    result = coop("run", "-q", "-o", trace, "--", TARGET, "--events", "200")
+    assert result.stderr == "" and result.stdout == ""
+
+
+def test_trace_name(tmp):
+    result = coop("run", "--", TARGET, "--events", "100", cwd=tmp)
+    names = os.listdir(tmp)
+    assert len(names) == 1 and re.fullmatch(r"fake-target-\d{8}-\d{6}\.coop", names[0]), names
+    assert names[0] in result.stderr
+
+
+def test_flags_are_in_the_trace(tmp):
+    trace = os.path.join(tmp, "t.coop")
+    coop("run", "--evictor", "lru", "--set", "stress=3", "-o", trace, "--", TARGET, "--events", "200")
+    with sqlite3.connect(trace) as db:
+        rows = dict(db.execute("SELECT param, source FROM policy_change"))
+    assert rows, "no policy rows"
+
+
+def test_help(tmp):
+    for args in (["--help"], ["run", "--help"], ["collect", "--help"], ["attach", "--help"]):
+        result = coop(*args)
+        assert result.returncode == 0 and "Usage" in result.stdout and result.stderr == "", result
+    assert coop("--version").stdout.startswith("coop 0.")
+    assert coop().returncode == 2
+
+
+# ---- collect and attach ------------------------------------------------------------------------
+
+
+def test_collect(tmp):
+    trace = os.path.join(tmp, "c.coop")
+    result = subprocess.run([TARGET, "--events", "5000", "--collect", COOP, "--trace", trace],
+                            capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and result.stdout == "collector 0\n" and result.stderr == "", result
+    assert events_of(trace) >= 4999
+    # The target is killed: the file says so by itself.
+    result = subprocess.run([TARGET, "--events", "5000", "--die", "9", "--collect", COOP, "--trace", trace],
+                            capture_output=True, text=True, timeout=60)
+    assert result.returncode == -9
+    wait_until(lambda: events_of(trace) >= 4999 and not os.path.exists(trace + "-wal"))
+    result = subprocess.run([TARGET, "--collect", COOP, "--trace", "/no/such/x.coop"], capture_output=True,
+                            text=True, timeout=60)
+    assert "coop collect:" in result.stderr and "/no/such/x.coop" in result.stderr, result
+    refused(["collect"], "--fd")
+    refused(["collect", "--fd", "9", "--trace", trace], "descriptor 9", code=1)
+
+
+def test_attach(tmp):
+    trace = os.path.join(tmp, "t.coop")
+    tool = subprocess.Popen([COOP, "run", "-q", "-o", trace, "--", TARGET, *FOREVER],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: events_of(trace) > 1000)
+    result = coop("attach", str(tool.pid), "--once", "--json")
+    assert result.returncode == 0, result
+    before = json.loads(result.stdout.splitlines()[0])
+    assert before["event"] > 1000 and before["budget"] == 0, before
+    assert coop("attach", str(tool.pid), "--budget", "16MiB", "--once").returncode == 0
+    wait_until(lambda: json.loads(coop("attach", str(tool.pid), "--once", "--json").stdout.splitlines()[0])
+               ["budget"] == 16 << 20)
+    tool.send_signal(signal.SIGINT)
+    assert tool.wait(timeout=20) == 130
+    refused(["attach", str(os.getpid())], "does not run under Coopscope", code=1)
+    refused(["attach", "999999999"], "no such process", code=1)
+    refused(["attach", "x"], "number of one process")
+
+
+def main():
+    tests = [(name[5:], test) for name, test in sorted(globals().items()) if name.startswith("test_")]
+    failed = 0
+    print(f"1..{len(tests)}")
+    for number, (name, test) in enumerate(tests, 1):
+        with tempfile.TemporaryDirectory(prefix="coop-run-") as tmp:
+            try:
+                test(tmp)
+                print(f"ok {number} {name}", flush=True)
+            except Exception:
+                failed += 1
+                print(f"not ok {number} {name}")
+                for line in traceback.format_exc().splitlines():
+                    print(f"# {line}", flush=True)
+    return failed != 0
+
+
+sys.exit(main())
