@@ -25,5 +25,7 @@ gboolean coop_reader_step (CoopReader *reader, sqlite3_stmt *statement, GError *
 /* One number, or `otherwise`. */
 gint64 coop_reader_int (CoopReader *reader, const char *sql, gint64 otherwise);
 void coop_reader_error (CoopReader *reader, GError **error);
+/* The first bytes of a file: ours? Sets FOREIGN, NEWER or IO. */
+gboolean coop_trace_identify (const char *path, GError **error);
 
 #endif

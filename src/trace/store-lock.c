@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store: who writes a trace, and whether a file is one. */
+#include "trace/reader-private.h"
 #include "trace/store-private.h"
 
 #include <errno.h>

@@ -126,7 +126,4 @@ int coop_store_lock (const char *path, GError **error);
 void coop_store_unlock (const char *path, int fd);
 gboolean coop_store_locked (const char *path);
 
-/* The first bytes of a file: ours? Sets FOREIGN, NEWER or IO. */
-gboolean coop_trace_identify (const char *path, GError **error);
-
 #endif

@@ -2,6 +2,7 @@
 /* Store: the file. Events go straight into prepared statements inside one transaction, which ends
  * after 4096 events or 50 ms. The first failure ends writing for good: the batch is rolled back,
  * everything from there on is dropped and counted, and the file stays what it was at the last batch. */
+#include "trace/reader-private.h"
 #include "trace/store-private.h"
 
 #include <errno.h>
