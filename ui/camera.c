@@ -8,6 +8,7 @@
 #include "camera.h"
 
 #include "lens.h"
+#include "run-words.h"
 
 #define FRAME_US (G_USEC_PER_SEC / 30)
 #define USAGE_US (G_USEC_PER_SEC / 10)
@@ -18,7 +19,8 @@ typedef struct {
   CoopSceneOptions map;
   int chart_width, chart_height;
   double chart_scale;
-  guint64 asked, event;
+  double point_x, point_y;
+  guint64 event;
   gboolean paused, quit;
 } Wishes;
 
@@ -212,21 +214,39 @@ measure (Work *work, gint64 now, gboolean force)
   return TRUE;
 }
 
-/* Words change four times a second at most, or when another block is asked about. */
+/* What is pointed at, in the frame that was painted; else the selected block. */
+static char *
+answer (Work *work)
+{
+  const CoopScene *scene = work->parts.scene;
+  const Wishes *wishes = &work->wishes;
+  long at = -1;
+  if (scene && wishes->point_x >= 0)
+    at = coop_map_piece_under (&scene->view, scene->pieces, scene->n_pieces, wishes->point_x,
+                               wishes->point_y);
+  if (at >= 0 && !scene->pieces[at].used)
+    return coop_words_for_hole (scene, at);
+  guint64 block = at >= 0 ? scene->frame->pieces[at].block : wishes->map.selected;
+  if (block == 0)
+    return NULL;
+  char *text = coop_lens_describe (work->camera->lens, block);
+  return text || at < 0 ? text : coop_words_for_piece (scene, at);
+}
+
+/* Words change four times a second at most, or when something else is pointed at. */
 static gboolean
-put_in_words (Work *work, gint64 now, gboolean fresh)
+put_in_words (Work *work, const Wishes *before, gint64 now, gboolean fresh)
 {
   CoopLens *lens = work->camera->lens;
   CoopShot *parts = &work->parts;
   gboolean live = coop_lens_is_live (lens);
   gboolean due = live ? now - work->words_at >= WORDS_US : fresh || !parts->events;
-  if (!due && parts->asked == work->wishes.asked)
+  gboolean moved = before->point_x != work->wishes.point_x || before->point_y != work->wishes.point_y
+                   || before->map.selected != work->wishes.map.selected;
+  if (!due && !moved)
     return FALSE;
-
-  parts->asked = work->wishes.asked;
   g_clear_pointer (&parts->answer, g_free);
-  if (parts->asked != 0)
-    parts->answer = coop_lens_describe (lens, parts->asked);
+  parts->answer = answer (work);
   if (!due)
     return TRUE;
   work->words_at = now;
@@ -264,7 +284,7 @@ shoot (Work *work, const Wishes *before)
     changed |= paint_map (work);
   if (measure (work, now, before->chart_width != work->wishes.chart_width) || chart_changed)
     changed |= paint_chart (work);
-  changed |= put_in_words (work, now, fresh);
+  changed |= put_in_words (work, before, now, fresh);
   if (changed)
     publish (work);
 }
@@ -326,6 +346,7 @@ camera_new (CoopLens *lens)
   CoopCamera *camera = g_new0 (CoopCamera, 1);
   camera->lens = lens;
   camera->wishes.event = G_MAXUINT64;
+  camera->wishes.point_x = camera->wishes.point_y = -1;
   g_mutex_init (&camera->mutex);
   g_cond_init (&camera->cond);
   camera->thread = g_thread_new ("coop-camera", camera_thread, camera);
@@ -422,10 +443,11 @@ coop_camera_set_theme (CoopCamera *camera, gboolean dark, gboolean contrast)
 }
 
 void
-coop_camera_ask (CoopCamera *camera, guint64 block)
+coop_camera_point (CoopCamera *camera, double x, double y)
 {
   g_mutex_lock (&camera->mutex);
-  WISH (camera, asked, block);
+  WISH (camera, point_x, x);
+  WISH (camera, point_y, y);
   g_mutex_unlock (&camera->mutex);
 }
 

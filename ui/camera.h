@@ -27,8 +27,7 @@ typedef struct {
   GdkTexture *map;        /* of the scene */
   CoopChartShot *chart;   /* NULL before the first sample */
   GPtrArray *events;      /* CoopEventLine, newest last; may be NULL */
-  guint64 asked;          /* the block asked about, and its description (NULL: it is gone) */
-  char *answer;
+  char *answer;           /* about what is pointed at, else about the selected block; NULL: neither */
   CoopSessionHealth health;
   guint64 last_event;     /* of a file: number of its last event */
   guint map_serial, chart_serial, events_serial; /* differ where the part does */
@@ -54,8 +53,9 @@ GError *coop_camera_error (CoopCamera *camera);
 void coop_camera_set_map (CoopCamera *camera, int width, int height, double scale);
 void coop_camera_set_chart (CoopCamera *camera, int width, int height, double scale);
 void coop_camera_set_theme (CoopCamera *camera, gboolean dark, gboolean contrast);
-/* Block to describe, block to mark; 0: none. */
-void coop_camera_ask (CoopCamera *camera, guint64 block);
+/* Where on the map something is to be described, in device pixels; negative: nowhere. */
+void coop_camera_point (CoopCamera *camera, double x, double y);
+/* Block to mark, and to describe while nothing is pointed at; 0: none. */
 void coop_camera_select (CoopCamera *camera, guint64 block);
 /* Keeps the frame it has; pictures still follow size and theme. */
 void coop_camera_set_paused (CoopCamera *camera, gboolean paused);

@@ -11,7 +11,8 @@
 
 #include "draw/text.h"
 
-#define GUTTER 64  /* for the addresses of the rows */
+#define GUTTER 64  /* at least so much for the addresses of the rows */
+#define WIDTH_STEP 32 /* the map is a multiple of this wide, so that rows begin at round addresses */
 #define N_RECTS 64 /* outlines have at most so many parts */
 
 struct _CoopMapWidget
@@ -21,6 +22,7 @@ struct _CoopMapWidget
   CoopShot *shot;
   GskRenderNode *labels;
   CoopMapView labels_view; /* for which they were made */
+  int labels_gutter;
   double pointer_x, pointer_y; /* device pixels of the picture; NaN: outside */
   guint64 cursor;          /* address of the keyboard's cursor */
   gboolean cursor_shown;
@@ -41,25 +43,33 @@ scene_of (CoopMapWidget *self)
   return self->shot ? self->shot->scene : NULL;
 }
 
+/* Room left of the map: what is over when its width is rounded lies here. */
+static int
+gutter (CoopMapWidget *self)
+{
+  int width = gtk_widget_get_width (GTK_WIDGET (self)) - GUTTER;
+  return width < WIDTH_STEP ? GUTTER : GUTTER + width % WIDTH_STEP;
+}
+
 void
 coop_map_widget_get_area (CoopMapWidget *self, graphene_rect_t *area)
 {
   const CoopScene *scene = scene_of (self);
-  float width = (float) MAX (0, gtk_widget_get_width (GTK_WIDGET (self)) - GUTTER);
+  float width = (float) MAX (0, gtk_widget_get_width (GTK_WIDGET (self)) - gutter (self));
   float height = (float) gtk_widget_get_height (GTK_WIDGET (self));
   if (scene)
     {
       width = (float) (scene->view.width / scene->scale);
       height = (float) (scene->view.height / scene->scale);
     }
-  graphene_rect_init (area, GUTTER, 0, width, height);
+  graphene_rect_init (area, (float) gutter (self), 0, width, height);
 }
 
 void
 coop_map_widget_get_wanted (CoopMapWidget *self, int *width, int *height, double *scale)
 {
   int factor = gtk_widget_get_scale_factor (GTK_WIDGET (self));
-  *width = MAX (0, gtk_widget_get_width (GTK_WIDGET (self)) - GUTTER) * factor;
+  *width = MAX (0, gtk_widget_get_width (GTK_WIDGET (self)) - gutter (self)) * factor;
   *height = gtk_widget_get_height (GTK_WIDGET (self)) * factor;
   *scale = factor;
 }
@@ -84,7 +94,7 @@ static void
 motion (GtkEventControllerMotion *controller, double x, double y, CoopMapWidget *self)
 {
   double scale = self->shot && self->shot->scene ? self->shot->scene->scale : 1;
-  self->pointer_x = (x - GUTTER) * scale;
+  self->pointer_x = (x - gutter (self)) * scale;
   self->pointer_y = y * scale;
   find_pointed (self);
   gtk_widget_queue_draw (GTK_WIDGET (self));
@@ -194,7 +204,7 @@ make_labels (CoopMapWidget *self, const CoopScene *scene)
       pango_layout_get_pixel_size (layout, &width, NULL);
       gtk_snapshot_save (snapshot);
       gtk_snapshot_translate (
-          snapshot, &GRAPHENE_POINT_INIT ((float) (GUTTER - 8 - width),
+          snapshot, &GRAPHENE_POINT_INIT ((float) (gutter (self) - 8 - width),
                                           (float) (row * pitch + (view->row_height / scene->scale - height) / 2)));
       gtk_snapshot_append_layout (snapshot, layout, &color);
       gtk_snapshot_restore (snapshot);
@@ -214,8 +224,8 @@ outline (GtkSnapshot *snapshot, const graphene_rect_t *rect, float thick, guint3
 
 /* A light line inside a dark one is seen on any ground. */
 static void
-outline_range (GtkSnapshot *snapshot, const CoopScene *scene, guint64 addr, guint64 bytes, guint32 argb,
-               float fill)
+outline_range (CoopMapWidget *self, GtkSnapshot *snapshot, const CoopScene *scene, guint64 addr,
+               guint64 bytes, guint32 argb, float fill)
 {
   CoopRect rects[N_RECTS];
   size_t n = coop_map_rects (&scene->view, addr, bytes, rects, N_RECTS);
@@ -223,7 +233,7 @@ outline_range (GtkSnapshot *snapshot, const CoopScene *scene, guint64 addr, guin
     {
       float s = (float) scene->scale;
       graphene_rect_t rect = GRAPHENE_RECT_INIT (
-          (float) rects[i].x / s + GUTTER - 1, (float) rects[i].y / s - 1,
+          (float) rects[i].x / s + (float) gutter (self) - 1, (float) rects[i].y / s - 1,
           (float) rects[i].width / s + 2, (float) rects[i].height / s + 2);
       if (fill > 0)
         {
@@ -242,23 +252,23 @@ draw_on_top (CoopMapWidget *self, GtkSnapshot *snapshot, const CoopScene *scene)
 {
   bool dark = scene->view.dark, contrast = scene->view.contrast;
   if (self->ghost > 0 && scene->largest >= 0)
-    outline_range (snapshot, scene, scene->pieces[scene->largest].addr, self->ghost,
+    outline_range (self, snapshot, scene, scene->pieces[scene->largest].addr, self->ghost,
                    coop_map_ink (COOP_INK_WARN, dark, contrast), 0.18f);
   gboolean by_pointer = !isnan (self->pointer_x);
   gboolean by_cursor = self->cursor_shown && gtk_widget_has_focus (GTK_WIDGET (self));
   if (self->pointed >= 0 && self->pointed < (long) scene->n_pieces && (by_pointer || by_cursor))
     {
       const CoopDrawPiece *piece = &scene->pieces[self->pointed];
-      outline_range (snapshot, scene, piece->addr, piece->bytes,
+      outline_range (self, snapshot, scene, piece->addr, piece->bytes,
                      coop_map_ink (COOP_INK_STRONG, dark, contrast), 0);
     }
 }
 
 static gboolean
-labels_fit (const CoopMapWidget *self, const CoopMapView *view)
+labels_fit (CoopMapWidget *self, const CoopMapView *view)
 {
   const CoopMapView *old = &self->labels_view;
-  return self->labels && old->rows == view->rows && old->bytes_per_pixel == view->bytes_per_pixel
+  return self->labels && self->labels_gutter == gutter (self) && old->rows == view->rows && old->bytes_per_pixel == view->bytes_per_pixel
          && old->width == view->width && old->row_height == view->row_height && old->dark == view->dark
          && old->contrast == view->contrast;
 }
@@ -280,6 +290,7 @@ coop_map_widget_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
       g_clear_pointer (&self->labels, gsk_render_node_unref);
       self->labels = make_labels (self, scene);
       self->labels_view = scene->view;
+      self->labels_gutter = gutter (self);
     }
   if (self->labels)
     gtk_snapshot_append_node (snapshot, self->labels);
@@ -410,4 +421,20 @@ coop_map_widget_set_bare (CoopMapWidget *self, gboolean bare)
 {
   self->bare = bare;
   gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+gboolean
+coop_map_widget_get_point (CoopMapWidget *self, double *x, double *y)
+{
+  const CoopScene *scene = scene_of (self);
+  CoopRect rect;
+  *x = self->pointer_x;
+  *y = self->pointer_y;
+  if (!isnan (self->pointer_x))
+    return self->pointer_x >= 0 && self->pointer_y >= 0;
+  if (!scene || !self->cursor_shown || coop_map_rects (&scene->view, self->cursor, 1, &rect, 1) != 1)
+    return FALSE;
+  *x = rect.x;
+  *y = rect.y + rect.height / 2;
+  return TRUE;
 }

@@ -25,6 +25,8 @@ void coop_map_widget_set_shot (CoopMapWidget *self, CoopShot *shot);
 void coop_map_widget_get_wanted (CoopMapWidget *self, int *width, int *height, double *scale);
 /* The piece pointed at, as an index into the scene's; -1: none. */
 long coop_map_widget_get_pointed (CoopMapWidget *self);
+/* Where that is on the picture, in device pixels; FALSE: nowhere. */
+gboolean coop_map_widget_get_point (CoopMapWidget *self, double *x, double *y);
 /* Where the picture lies in the widget, in layout pixels. */
 void coop_map_widget_get_area (CoopMapWidget *self, graphene_rect_t *area);
 /* Bytes of a request that found no room: drawn as a ghost over the largest hole. 0: none. */

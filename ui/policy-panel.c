@@ -130,7 +130,10 @@ void
 coop_policy_panel_set_initial (CoopPolicyPanel *self, const CoopPolicy *policy)
 {
   for (int i = 0; i < COOP_N_PARAMS; i++)
-    coop_policy_row_set_initial (self->rows[i], policy->v[i]);
+    {
+      coop_policy_row_set_initial (self->rows[i], policy->v[i]);
+      coop_policy_row_set_value (self->rows[i], policy->v[i]);
+    }
 }
 
 CoopValue

@@ -18,7 +18,8 @@ GtkWidget *coop_policy_panel_new (void);
 /* The values in force. What was moved by hand within the last second is left alone, since the script
  * may not have taken it over yet. */
 void coop_policy_panel_set_policy (CoopPolicyPanel *self, const CoopPolicy *policy);
-/* What the reset buttons go back to: the values at the start of the run. */
+/* The values at the start of the run: shown, and what the reset buttons go back to. A slider of large
+ * sizes then reaches to twice its value. */
 void coop_policy_panel_set_initial (CoopPolicyPanel *self, const CoopPolicy *policy);
 CoopValue coop_policy_panel_get_value (CoopPolicyPanel *self, CoopParam param);
 /* The slider of the budget reaches at least this far; it never shrinks under the pointer. */

@@ -289,7 +289,7 @@ static char *
 label_of (const CoopParamInfo *info)
 {
   g_autofree char *name = g_strdelimit (g_strdup (info->name), "_", ' ');
-  if (*info->unit == '\0' || info->type == COOP_TYPE_SIZE)
+  if (*info->unit == '\0' || info->type == COOP_TYPE_SIZE || g_str_equal (info->unit, info->name))
     return g_steal_pointer (&name);
   return g_strdup_printf ("%s, %s", name, info->unit);
 }
@@ -351,6 +351,16 @@ coop_policy_row_init (CoopPolicyRow *self)
   gtk_orientable_set_orientation (GTK_ORIENTABLE (layout), GTK_ORIENTATION_VERTICAL);
 }
 
+/* In steps of 64 MiB, without a signal. */
+static void
+set_upper (CoopPolicyRow *self, guint64 bytes)
+{
+  self->setting = TRUE;
+  gtk_adjustment_set_upper (gtk_range_get_adjustment (GTK_RANGE (self->scale)),
+                            ceil ((double) bytes / COOP_MIB / 64) * 64);
+  self->setting = FALSE;
+}
+
 /* ---- the face ---- */
 
 GtkWidget *
@@ -391,6 +401,8 @@ void
 coop_policy_row_set_initial (CoopPolicyRow *self, CoopValue value)
 {
   self->initial = value;
+  if (is_large_size (self->info) && value.i > 0)
+    set_upper (self, 2 * (guint64) value.i);
   show (self);
 }
 
@@ -403,14 +415,12 @@ coop_policy_row_get_touched (CoopPolicyRow *self)
 void
 coop_policy_row_reach (CoopPolicyRow *self, guint64 bytes)
 {
-  if (!self->scale || !is_large_size (self->info))
+  if (!is_large_size (self->info))
     return;
   GtkAdjustment *adjustment = gtk_range_get_adjustment (GTK_RANGE (self->scale));
-  double upper = ceil ((double) bytes / COOP_MIB / 64) * 64;
-  self->setting = TRUE;
-  if (upper > gtk_adjustment_get_upper (adjustment))
-    gtk_adjustment_set_upper (adjustment, upper);
-  self->setting = FALSE;
+  if ((double) bytes / COOP_MIB <= gtk_adjustment_get_upper (adjustment))
+    return;
+  set_upper (self, bytes);
   show (self);
 }
 

@@ -17,6 +17,7 @@ CoopParam coop_policy_row_get_param (CoopPolicyRow *self);
 CoopValue coop_policy_row_get_value (CoopPolicyRow *self);
 /* Shows a value without the signal. */
 void coop_policy_row_set_value (CoopPolicyRow *self, CoopValue value);
+/* What reset goes back to; a slider of large sizes then reaches to twice that. */
 void coop_policy_row_set_initial (CoopPolicyRow *self, CoopValue value);
 /* Monotonic time of the last change by hand. */
 gint64 coop_policy_row_get_touched (CoopPolicyRow *self);

@@ -28,7 +28,7 @@ struct _CoopRunPage
 {
   GtkWidget parent_instance;
 
-  GtkWidget *flap, *panel, *headline, *oom_revealer, *oom_text, *oom_button, *map, *waiting, *spinner,
+  GtkWidget *flap, *panel, *headline, *oom_box, *oom_text, *oom_button, *map, *waiting, *spinner,
       *waiting_text, *legend, *scrubber, *scrub_text, *scrub_scale, *chart, *chart_legend, *card, *drawer,
       *tables;
   GtkWidget *events, *blocks, *counters;
@@ -57,10 +57,12 @@ static guint signals[N_SIGNALS];
 static void
 show_answer (CoopRunPage *self)
 {
-  const CoopScene *scene = self->shot ? self->shot->scene : NULL;
-  long pointed = coop_map_widget_get_pointed (COOP_MAP_WIDGET (self->map));
-  g_autofree char *text = coop_words_for_block (scene, pointed, self->selected, self->shot);
-  if (g_strcmp0 (text, gtk_label_get_text (GTK_LABEL (self->card))) != 0)
+  const char *text = coop_words_for_nothing ();
+  if (self->shot && self->shot->answer)
+    text = self->shot->answer;
+  else if (self->selected != 0)
+    text = _("The selected block is gone.");
+  if (!g_str_equal (text, gtk_label_get_text (GTK_LABEL (self->card))))
     gtk_label_set_text (GTK_LABEL (self->card), text);
 }
 
@@ -68,7 +70,7 @@ static void
 show_oom (CoopRunPage *self, const CoopFrame *frame)
 {
   gboolean now = frame->has_oom;
-  gtk_revealer_set_reveal_child (GTK_REVEALER (self->oom_revealer), now);
+  gtk_widget_set_visible (self->oom_box, now);
   coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), now ? frame->oom.asked : 0);
   if (!now || frame->oom.seq == self->oom_seq)
     return;
@@ -91,7 +93,7 @@ show_tables (CoopRunPage *self)
 {
   CoopShot *shot = self->shot;
   GtkWidget *visible = gtk_stack_get_visible_child (GTK_STACK (self->tables));
-  if (!gtk_revealer_get_reveal_child (GTK_REVEALER (self->drawer)))
+  if (!gtk_widget_get_visible (self->drawer))
     return;
   if (visible == self->events && shot->events && shot->events_serial != self->events_serial)
     {
@@ -252,10 +254,13 @@ pointed_block (CoopRunPage *self)
 static void
 map_pointed (CoopRunPage *self)
 {
-  guint64 block = pointed_block (self);
-  if (self->camera)
-    coop_camera_ask (self->camera, block ? block : self->selected);
-  show_answer (self);
+  double x, y;
+  if (!self->camera)
+    return;
+  if (coop_map_widget_get_point (COOP_MAP_WIDGET (self->map), &x, &y))
+    coop_camera_point (self->camera, x, y);
+  else
+    coop_camera_point (self->camera, -1, -1);
 }
 
 static void
@@ -263,11 +268,7 @@ select_block (CoopRunPage *self, guint64 block)
 {
   self->selected = block;
   if (self->camera)
-    {
-      coop_camera_select (self->camera, block);
-      coop_camera_ask (self->camera, block);
-    }
-  show_answer (self);
+    coop_camera_select (self->camera, block);
 }
 
 static void
@@ -358,7 +359,6 @@ coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPo
   gtk_widget_set_visible (self->scrubber, FALSE);
   coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), initial);
   coop_policy_panel_set_policy (COOP_POLICY_PANEL (self->panel), initial);
-  coop_policy_panel_reach (COOP_POLICY_PANEL (self->panel), 2 * (guint64) initial->v[COOP_PARAM_BUDGET].i);
   coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), TRUE);
   coop_chart_widget_set_now (COOP_CHART_WIDGET (self->chart), G_MAXUINT64);
   show_waiting (self);
@@ -391,7 +391,7 @@ coop_run_page_clear (CoopRunPage *self)
       coop_map_widget_set_shot (COOP_MAP_WIDGET (self->map), NULL);
       coop_chart_widget_set_shot (COOP_CHART_WIDGET (self->chart), NULL);
       coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), 0);
-      gtk_revealer_set_reveal_child (GTK_REVEALER (self->oom_revealer), FALSE);
+      gtk_widget_set_visible (self->oom_box, FALSE);
     }
 }
 
@@ -426,7 +426,6 @@ coop_run_page_set_property (GObject *object, guint id, const GValue *value, GPar
       adw_flap_set_reveal_flap (ADW_FLAP (self->flap), on);
       break;
     case PROP_DRAWER_SHOWN:
-      gtk_revealer_set_reveal_child (GTK_REVEALER (self->drawer), on);
       gtk_widget_set_visible (self->drawer, on);
       break;
     default:
@@ -447,7 +446,7 @@ coop_run_page_get_property (GObject *object, guint id, GValue *value, GParamSpec
       g_value_set_boolean (value, adw_flap_get_reveal_flap (ADW_FLAP (self->flap)));
       break;
     case PROP_DRAWER_SHOWN:
-      g_value_set_boolean (value, gtk_revealer_get_reveal_child (GTK_REVEALER (self->drawer)));
+      g_value_set_boolean (value, gtk_widget_get_visible (self->drawer));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -474,7 +473,7 @@ bind_template (GtkWidgetClass *widget_class)
   BIND (flap);
   BIND (panel);
   BIND (headline);
-  BIND (oom_revealer);
+  BIND (oom_box);
   BIND (oom_text);
   BIND (oom_button);
   BIND (map);

@@ -11,8 +11,8 @@
 #include "legend.h"
 #include "table.h"
 
-static char *
-words_for_hole (const CoopScene *scene, long at)
+char *
+coop_words_for_hole (const CoopScene *scene, long at)
 {
   const CoopMapPiece *piece = &scene->frame->pieces[at];
   guint64 need = scene->frame->need;
@@ -33,36 +33,23 @@ words_for_hole (const CoopScene *scene, long at)
   return g_string_free (text, FALSE);
 }
 
-/* What is known without asking: shown until the answer is there. */
-static char *
-words_for_piece (const CoopScene *scene, const CoopMapPiece *piece)
+char *
+coop_words_for_piece (const CoopScene *scene, long at)
 {
+  const CoopMapPiece *piece = &scene->frame->pieces[at];
   guint64 now = scene->frame->totals.ts;
   g_autofree char *size = coop_format_bytes (piece->bytes), *addr = coop_format_addr (piece->addr);
   g_autofree char *age = coop_format_ns (now > piece->used_ts ? now - piece->used_ts : 0);
-  return g_strdup_printf ("%s\n%s · %s\n%s · %s", coop_legend_kind_name (piece->kind), size, addr, age,
-                          coop_legend_pin_name (piece->pin));
+  /* Translators: size, address, kind of memory, time, and whether it is pinned */
+  return g_strdup_printf (_("%s at %s, %s\nlast used %s ago\n%s"), size, addr,
+                          coop_legend_kind_name (piece->kind), age, coop_legend_pin_name (piece->pin));
 }
 
-char *
-coop_words_for_block (const CoopScene *scene, long pointed, guint64 selected, const CoopShot *shot)
+const char *
+coop_words_for_nothing (void)
 {
-  if (!scene)
-    return g_strdup ("");
-  const CoopMapPiece *piece = NULL;
-  if (pointed >= 0 && pointed < (long) scene->n_pieces)
-    piece = &scene->frame->pieces[pointed];
-  if (piece && !piece->used)
-    return words_for_hole (scene, pointed);
-  guint64 block = piece ? piece->block : selected;
-  if (block == 0)
-    return g_strdup (_("Point at the map to see what lies there. Click to keep it in sight.\n"
-                       "Rows read like text: addresses grow to the right, then down."));
-  if (shot->asked == block && shot->answer)
-    return g_strdup (shot->answer);
-  if (piece)
-    return words_for_piece (scene, piece);
-  return g_strdup (shot->asked == block ? _("The selected block is gone.") : "");
+  return _("Point at the map to see what lies there. Click to keep it in sight.\n"
+           "Rows read like text: addresses grow to the right, then down.");
 }
 
 char *

@@ -8,8 +8,11 @@
 
 G_BEGIN_DECLS
 
-/* The card: what is pointed at, else the selected block, else how to use the map. g_free. */
-char *coop_words_for_block (const CoopScene *scene, long pointed, guint64 selected, const CoopShot *shot);
+/* A hole, or a block as far as the frame knows it. Any thread. g_free. */
+char *coop_words_for_hole (const CoopScene *scene, long at);
+char *coop_words_for_piece (const CoopScene *scene, long at);
+/* How to use the map: what the card says while nothing is pointed at. */
+const char *coop_words_for_nothing (void);
 /* Asked, free, largest, pinned by reason, and the budget that would do. g_free. */
 char *coop_words_for_oom (const CoopLastOom *oom);
 

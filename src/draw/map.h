@@ -73,7 +73,8 @@ uint32_t coop_map_edge (uint32_t color, bool dark);
 /* How a pixel column of a row is painted. It belongs to the class (used, kind, pinned or not, mark)
  * with most bytes in it, the first in address order of equals, at the mean age of that class. Layers,
  * the last wins, y counted from the row's top, h = row_height:
- *   1  used: shade (kind, age); hole: HOLE, or LARGEST, or BEYOND; nothing: PAGE
+ *   1  used: shade (kind, age); hole: HOLE, or LARGEST, or BEYOND; nothing: PAGE, or BEYOND where the
+ *      column begins past the budget (if there is one) and within the extent
  *   2  used and pinned: hatch where (column + line of the picture) mod 6 < 2
  *   3  used: edge, where a piece of more than 4 columns begins
  *   4  hole but BEYOND: OUTLINE (STRONG if LARGEST, then 2 lines) at its top, bottom, and where a piece

@@ -126,6 +126,19 @@ fill_cells (const CoopMapView *view, const CoopDrawPiece *pieces, size_t n, Cell
   flush (acc, &cells[current]);
 }
 
+/* Columns that begin past the budget and hold nothing look like a hole that may not be used. */
+static void
+fill_beyond (const CoopMapView *view, Cell *cells)
+{
+  int shift = coop_map_shift (view);
+  uint64_t size = (uint64_t) 1 << shift;
+  if (view->budget == 0)
+    return;
+  for (uint64_t column = (view->budget + size - 1) >> shift; column << shift < view->bytes; column++)
+    if (cells[column].class == 0)
+      cells[column].class = CLASS_HOLE | COOP_MARK_BEYOND << CLASS_MARK_SHIFT;
+}
+
 typedef struct {
   uint32_t ink[COOP_N_INKS];
   uint32_t kind[COOP_N_KINDS];
@@ -261,6 +274,7 @@ coop_map_raster (const CoopMapView *view, const CoopDrawPiece *pieces, size_t n,
   if (cells && acc && lines)
     {
       fill_cells (view, pieces, n, cells, acc);
+      fill_beyond (view, cells);
       bool limited = view->budget > 0 && view->budget < view->bytes;
       uint64_t mark = limited ? view->budget >> coop_map_shift (view) : UINT64_MAX;
       int pitch = view->row_height + view->gap;

@@ -112,6 +112,8 @@ compare (const CoopMapView *view, GArray *array)
         Column column = { 0 };
         if (row < view->rows && from < to)
           column = look (pieces, array->len, from, to, unit);
+        if (row < view->rows && from < to && !column.any && view->budget > 0 && from >= view->budget)
+          column = (Column) { .any = TRUE, .mark = COOP_MARK_BEYOND };
         int h = MIN (view->row_height, view->height - row * pitch);
         for (int y = 0; y < pitch && row * pitch + y < view->height; y++)
           {
