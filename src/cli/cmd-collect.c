@@ -63,6 +63,7 @@ coop_cmd_collect (int argc, char **argv)
   if (!coop_cli_parse (NULL, "Records a ring made by coopscope.start, which starts this by itself.",
                        entries, &argc, &argv))
     return COOP_EXIT_USAGE;
+  signal (SIGXFSZ, SIG_IGN);   /* a limit on file sizes is to end the trace, not us */
   if (fd < 0 || trace == NULL || argc > 1)
     return coop_cli_usage (NAME, "wants --fd N --trace FILE");
   g_autoptr (CoopSession) session

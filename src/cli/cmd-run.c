@@ -63,11 +63,12 @@ on_signal (int fd, GIOCondition condition, gpointer user)
   return G_SOURCE_CONTINUE;
 }
 
-/* Before any thread: all of them inherit the mask. */
+/* Before any thread: all of them inherit the mask. A limit on file sizes is to end the trace, not us. */
 static int
 take_signals (void)
 {
   sigset_t set;
+  signal (SIGXFSZ, SIG_IGN);
   sigemptyset (&set);
   sigaddset (&set, SIGINT);
   sigaddset (&set, SIGQUIT);

@@ -104,12 +104,13 @@ make_wire (CoopSession *self, const CoopRunOptions *options, GError **error)
   return TRUE;
 }
 
-/* In the child, before exec: signals that the tool reads through a descriptor are its business. */
+/* In the child, before exec: the signals that the tool blocks or ignores are the tool's business. */
 static void
 unblock_signals (gpointer user)
 {
   sigset_t none;
   sigemptyset (&none);
+  signal (SIGXFSZ, SIG_DFL);
   sigprocmask (SIG_SETMASK, &none, NULL);
 }
 

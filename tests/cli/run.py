@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import sqlite3
@@ -126,6 +127,24 @@ def test_unwritable(tmp):
     result = coop("run", "-o", "/no/such/folder/x.coop", "--", TARGET, "--events", "3000", "--done")
     assert result.returncode == 0 and result.stdout == "done\n"
     assert "no trace is written" in result.stderr and "trace            none" in result.stderr, result.stderr
+
+
+def test_no_space(tmp):
+    """The file cannot grow: training goes on, and the loss is said here and in the file."""
+    trace = os.path.join(tmp, "t.coop")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
+
+    result = subprocess.run([COOP, "run", "--ring", "4MiB", "-o", trace, "--", TARGET, "--events", "140000",
+                             "--rate", "70000", "--done"], capture_output=True, text=True, timeout=60,
+                            preexec_fn=limit)
+    assert result.returncode == 0 and result.stdout == "done\n", result
+    assert "the trace is incomplete" in result.stderr, result.stderr
+    assert events_of(trace) > 1000
+    with sqlite3.connect(trace) as db:
+        lost = db.execute("SELECT value FROM stat WHERE name = 'lost_events'").fetchone()
+    assert lost and lost[0] > 1000, lost
 
 
 # ---- how it ends -------------------------------------------------------------------------------

@@ -256,7 +256,10 @@ static void
 free_oldest (Target *t)
 {
   Slot slot;
-  CoopEvent ev = { .kind = COOP_EVENT_FREE };
+  CoopEvent release = { .kind = COOP_EVENT_RELEASE }, ev = { .kind = COOP_EVENT_FREE };
+  release.u.release.tensor = t->slot[t->queue[t->first]].tensor;
+  release.u.release.block = t->slot[t->queue[t->first]].block;
+  emit (t, &release, NULL);
   ev.u.free.addr = leave (t, &slot) * SLOT_BYTES;
   ev.u.free.block = slot.block;
   ev.u.free.bytes = SLOT_BYTES;
