@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coop query: one SELECT on a trace, as a table, CSV or JSON. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/store.h"
+
+#define NAME "query"
+#define MEASURED_ROWS 1000 /* of a table, held back to find the widths of columns */
+#define MAX_WIDTH 60
+
+enum { TYPE_INTEGER = 1, TYPE_REAL = 2, TYPE_TEXT = 3, TYPE_BLOB = 4, TYPE_NULL = 5 };
+
+typedef enum { FORM_TABLE, FORM_CSV, FORM_JSON } Form;
+
+typedef struct {
+  Form form;
+  guint64 rows;
+  int n;
+  char **names;
+  glong *widths;
+  GPtrArray *held; /* char **, with the types behind: see hold() */
+  GArray *types;   /* int, n a held row */
+} Printer;
+
+static const char *
+text_of (const char *value, int type)
+{
+  return type == TYPE_NULL ? "" : type == TYPE_BLOB ? "(blob)" : value;
+}
+
+/* ---- CSV: RFC 4180, NULL is empty ---- */
+
+static void
+csv_field (const char *text, gboolean first)
+{
+  if (!first)
+    putchar (',');
+  if (strpbrk (text, ",\"\r\n") == NULL)
+    {
+      fputs (text, stdout);
+      return;
+    }
+  putchar ('"');
+  for (; *text != 0; text++)
+    {
+      if (*text == '"')
+        putchar ('"');
+      putchar (*text);
+    }
+  putchar ('"');
+}
+
+static void
+csv_row (int n, const char *const *values, const int *types)
+{
+  for (int i = 0; i < n; i++)
+    csv_field (types != NULL ? text_of (values[i], types[i]) : values[i], i == 0);
+  fputs ("\n", stdout);
+}
+
+/* ---- JSON: an array of objects, a row a line ---- */
+
+static void
+json_row (guint64 row, int n, const char *const *names, const char *const *values, const int *types)
+{
+  g_autoptr (GString) out = g_string_new (NULL);
+  coop_json_open (out, NULL, '{');
+  for (int i = 0; i < n; i++)
+    switch (types[i])
+      {
+      case TYPE_INTEGER:
+        coop_json_int (out, names[i], g_ascii_strtoll (values[i], NULL, 10));
+        break;
+      case TYPE_REAL:
+        coop_json_real (out, names[i], g_ascii_strtod (values[i], NULL));
+        break;
+      case TYPE_NULL:
+        coop_json_string (out, names[i], NULL);
+        break;
+      default:
+        coop_json_string (out, names[i], text_of (values[i], types[i]));
+      }
+  coop_json_close (out, '}');
+  printf ("%s%s", row == 0 ? "[" : ",\n", out->str);
+}
+
+/* ---- table ---- */
+
+static void
+table_field (const Printer *p, int i, const char *text, int type)
+{
+  glong pad = p->widths[i] - g_utf8_strlen (text, -1);
+  gboolean right = type == TYPE_INTEGER || type == TYPE_REAL;
+  printf ("%s%*s%s", i > 0 ? "  " : "", right && pad > 0 ? (int) pad : 0, "", text);
+  if (!right && pad > 0 && i + 1 < p->n)
+    printf ("%*s", (int) pad, "");
+}
+
+static void
+table_row (const Printer *p, char *const *values, const int *types)
+{
+  for (int i = 0; i < p->n; i++)
+    table_field (p, i, values[i], types[i]);
+  putchar ('\n');
+}
+
+/* Prints the names and what was held back, once the widths are known. */
+static void
+table_begin (Printer *p)
+{
+  for (int i = 0; i < p->n; i++)
+    table_field (p, i, p->names[i], p->types->len > 0 ? g_array_index (p->types, int, i) : TYPE_TEXT);
+  putchar ('\n');
+  for (int i = 0; i < p->n; i++)
+    {
+      printf ("%s", i > 0 ? "  " : "");
+      for (glong k = 0; k < p->widths[i]; k++)
+        putchar ('-');
+    }
+  putchar ('\n');
+  for (guint r = 0; r < p->held->len; r++)
+    table_row (p, p->held->pdata[r], &g_array_index (p->types, int, r * (guint) p->n));
+}
+
+static void
+table_take (Printer *p, const char *const *values, const int *types)
+{
+  g_auto (GStrv) row = g_new0 (char *, p->n + 1);
+  for (int i = 0; i < p->n; i++)
+    row[i] = g_utf8_make_valid (types[i] == TYPE_NULL ? "NULL" : text_of (values[i], types[i]), -1);
+  if (p->rows == MEASURED_ROWS)
+    table_begin (p);
+  if (p->rows >= MEASURED_ROWS)
+    {
+      table_row (p, row, types);
+      return;
+    }
+  for (int i = 0; i < p->n; i++)
+    p->widths[i] = MIN (MAX (p->widths[i], g_utf8_strlen (row[i], -1)), MAX_WIDTH);
+  g_array_append_vals (p->types, types, (guint) p->n);
+  g_ptr_array_add (p->held, g_steal_pointer (&row));
+}
+
+/* ---- all ---- */
+
+static void
+begin (Printer *p, int n, const char *const *names)
+{
+  p->n = n;
+  p->names = g_new0 (char *, n + 1);
+  p->widths = g_new0 (glong, n);
+  for (int i = 0; i < n; i++)
+    {
+      p->names[i] = g_strdup (names[i]);
+      p->widths[i] = g_utf8_strlen (names[i], -1);
+    }
+  if (p->form == FORM_CSV)
+    csv_row (n, names, NULL);
+}
+
+static gboolean
+take_row (gpointer user, int n, const char *const *names, const char *const *values, const int *types)
+{
+  Printer *p = user;
+  if (p->rows == 0)
+    begin (p, n, names);
+  switch (p->form)
+    {
+    case FORM_CSV:
+      csv_row (n, values, types);
+      break;
+    case FORM_JSON:
+      json_row (p->rows, n, names, values, types);
+      break;
+    case FORM_TABLE:
+      table_take (p, values, types);
+      break;
+    }
+  p->rows++;
+  return !ferror (stdout);
+}
+
+static void
+finish (Printer *p)
+{
+  if (p->form == FORM_JSON)
+    printf ("%s]\n", p->rows == 0 ? "[" : "");
+  else if (p->form == FORM_TABLE && p->rows > 0 && p->rows <= MEASURED_ROWS)
+    table_begin (p);
+  if (p->form == FORM_TABLE && isatty (STDOUT_FILENO))
+    printf ("(%" G_GUINT64_FORMAT " %s)\n", p->rows, p->rows == 1 ? "row" : "rows");
+}
+
+static int
+query (const char *path, const char *sql, double seconds, Form form)
+{
+  g_autoptr (GError) error = NULL;
+  Printer printer = {
+    .form = form, .held = g_ptr_array_new_with_free_func ((GDestroyNotify) g_strfreev),
+    .types = g_array_new (FALSE, FALSE, sizeof (int)),
+  };
+  int status = COOP_EXIT_DONE;
+  CoopReader *reader = coop_reader_open (path, &error);
+  if (reader == NULL || !coop_reader_query (reader, sql, seconds, take_row, &printer, &error))
+    status = coop_cli_fail (NAME, "%s", error->message);
+  else
+    finish (&printer);
+  coop_reader_free (reader);
+  g_ptr_array_unref (printer.held);
+  g_array_unref (printer.types);
+  g_strfreev (printer.names);
+  g_free (printer.widths);
+  return status;
+}
+
+int
+coop_cmd_query (int argc, char **argv)
+{
+  gboolean csv = FALSE, json = FALSE, table = FALSE;
+  double seconds = 60;
+  const GOptionEntry entries[] = {
+    { "table", 0, 0, G_OPTION_ARG_NONE, &table, "Columns for people (default)", NULL },
+    { "csv", 0, 0, G_OPTION_ARG_NONE, &csv, "Comma-separated values with a header line", NULL },
+    { "json", 0, 0, G_OPTION_ARG_NONE, &json, "An array of objects", NULL },
+    { "seconds", 0, 0, G_OPTION_ARG_DOUBLE, &seconds, "Longest time the query may take (60)", "S" },
+    G_OPTION_ENTRY_NULL
+  };
+  if (!coop_cli_parse ("FILE SQL", "Runs one SELECT on a trace, read-only. The views v_event, v_operator, v_tensor,\n"
+                       "v_block, v_usage, v_eviction, v_evicted, v_fragmentation, v_policy and v_oom are\n"
+                       "the ones to use; `SELECT name FROM sqlite_schema` lists all.",
+                       entries, &argc, &argv))
+    return COOP_EXIT_USAGE;
+  if (argc != 3)
+    return coop_cli_usage (NAME, "give a trace and a SELECT: coop query FILE SQL");
+  if (csv + json + table > 1)
+    return coop_cli_usage (NAME, "--table, --csv and --json exclude each other");
+  if (!(seconds > 0))
+    return coop_cli_usage (NAME, "--seconds must be more than 0");
+  return query (argv[1], argv[2], seconds, csv ? FORM_CSV : json ? FORM_JSON : FORM_TABLE);
+}
