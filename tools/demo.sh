@@ -13,10 +13,10 @@ build=$top/build
 coop_setup
 coop_build "$build" -Dui=enabled -Dtorch=enabled
 
-budget=240MiB
+budget=180MiB   # of a peak of 318 MiB
 set -- "$python" "$top/data/demos/resnet.py"
 if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
   exec "$build/ui/coopscope" --budget $budget -- "$@" --steps 200
 fi
 exec /usr/bin/python3 "$top/tests/accept/headless.py" --build "$build" \
-  --out "$build/demo" --budget $budget --move-to 250 -- "$@" --steps 12
+  --out "$build/demo" --budget $budget --move-to 200 -- "$@" --steps 12

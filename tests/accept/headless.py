@@ -217,7 +217,7 @@ def drive(window, screen, options):
     if window.query(ENDED):
         raise Failed("the run ended before the grab: more steps are needed")
     image.write_png(os.path.join(options.out, "screen.png"), grab.used())
-    window.drive("press", "Resume view")
+    window.drive("press", "Pause view")
     window.run_out()
     return shown, grab
 
