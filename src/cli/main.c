@@ -11,18 +11,10 @@
 static const CoopCommand commands[] = {
   { "run", "run a script inside a memory budget and record it", coop_cmd_run },
   { "attach", "follow a run that is under way, or change its policy", coop_cmd_attach },
-#ifndef COOP_MISSING_INFO
   { "info", "what a trace holds: peak, budget, evictions, state, floor", coop_cmd_info },
-#endif
-#ifndef COOP_MISSING_QUERY
   { "query", "run one SELECT on a trace", coop_cmd_query },
-#endif
-#ifndef COOP_MISSING_CHECK
   { "check", "replay a trace against a naive model of memory", coop_cmd_check },
-#endif
-#ifndef COOP_MISSING_POLICY
   { "policy", "list the parameters, or explain one", coop_cmd_policy },
-#endif
   { "collect", "record a ring made by coopscope.start (started by it)", coop_cmd_collect },
 };
 

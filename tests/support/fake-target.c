@@ -449,9 +449,13 @@ main (int argc, char **argv)
       code = 130;
     }
   if (die != 0)
-    raise (die);
+    {
+      signal (die, SIG_DFL);
+      raise (die);
+    }
   if (end)
     say_end (&target, code);
+  coop_wire_free (target.wire);
   if (collector > 0)
     {
       int status = 0;
