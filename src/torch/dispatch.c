@@ -7,7 +7,7 @@
 #include <string.h>
 
 static struct {
-  PyObject *grad_enabled, *generator, *generator_key;
+  PyObject *grad_enabled, *generator, *generator_key, *number;
   uint64_t since_stress;
 } api;
 
@@ -17,8 +17,10 @@ coop_dispatch_setup (PyObject *functions)
   api.grad_enabled = PyDict_GetItemString (functions, "is_grad_enabled");
   api.generator = PyDict_GetItemString (functions, "default_generator");
   api.generator_key = PyUnicode_InternFromString ("generator");
+  api.number = PyDict_GetItemString (functions, "number");
   Py_XINCREF (api.grad_enabled);
   Py_XINCREF (api.generator);
+  Py_XINCREF (api.number);
   return coop_gather_setup (functions) && api.grad_enabled != NULL && api.generator != NULL;
 }
 
@@ -174,6 +176,14 @@ typedef struct {
   void *block;
 } Ending;
 
+/* Lengths, offsets, the smallest index: PyTorch's composite operators read such small integers by
+ * pointer, between two operators that come by here. So they stay. */
+static bool
+is_read_unseen (const CoopDispatch *d, const CoopView *v, const CoopDtype *dtype)
+{
+  return dtype != NULL && dtype->integer && (v->nbytes <= 512 || d->info->flags & COOP_OP_LENGTHS);
+}
+
 static bool
 ending_init (Ending *e, const CoopDispatch *d, bool constant)
 {
@@ -192,9 +202,10 @@ ending_init (Ending *e, const CoopDispatch *d, bool constant)
     {
       const CoopView *v = &d->made[i].view;
       const CoopDtype *dtype = coop_dtype (v->dtype);
+      bool raw = constant || is_read_unseen (d, v, dtype);
       e->outputs[i] = (CoopOutput){ .addr = coop_arena_offset (coop.arena, v->data),
                                     .requested = v->nbytes, .dtype = dtype ? dtype->string : 0,
-                                    .ndim = v->ndim, .dims = v->sizes, .constant = constant };
+                                    .ndim = v->ndim, .dims = v->sizes, .constant = raw };
     }
   return true;
 }
@@ -277,6 +288,27 @@ stress (void)
   coop_lock ();
   coop_engine_cancel (coop.engine, &req);
   coop_unlock ();
+}
+
+/* PyTorch gives a 0-dimensional number to the handler as a Python one, which a view cannot take. */
+static PyObject *
+view_of_number (CoopDispatch *d)
+{
+  Py_ssize_t n = PyTuple_Size (d->args);
+  PyObject *tensor = PyObject_CallFunctionObjArgs (api.number, PyTuple_GetItem (d->args, 0), NULL);
+  PyObject *args = tensor ? PyTuple_New (n) : NULL, *result = NULL;
+
+  for (Py_ssize_t i = 0; args != NULL && i < n; i++)
+    {
+      PyObject *value = i == 0 ? tensor : PyTuple_GetItem (d->args, i);
+      Py_INCREF (value);
+      PyTuple_SetItem (args, i, value);
+    }
+  if (args != NULL)
+    result = PyObject_Call (d->info->call, args, d->kwargs);
+  Py_XDECREF (args);
+  Py_XDECREF (tensor);
+  return result;
 }
 
 /* Sparse, nested and the like keep tensors inside where nobody sees them. */
@@ -363,6 +395,9 @@ coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
   d.info = coop_op_lookup (func);
   if (d.info == NULL)
     return NULL;
+  if ((d.info->flags & COOP_OP_NUMBER) && PyTuple_Size (d.args) > 0
+      && !coop_is_tensor (PyTuple_GetItem (d.args, 0)))
+    return view_of_number (&d);
   if (d.info->flags & COOP_OP_PASS)
     return PyObject_Call (d.info->call, d.args, d.kwargs);
   memset ((char *) &d + offsetof (CoopDispatch, slots), 0,

@@ -118,21 +118,59 @@ coop_touch_end (CoopScope *scope)
     coop_act ();
 }
 
-bool
-coop_touch_all (void)
+/* Evicted ones at this moment; new ones come to the front of the list and need no visit. */
+static unsigned
+list_evicted (CoopTensor ***list)
 {
-  for (;;)
+  unsigned n = 0;
+
+  for (CoopHost *h = coop_host_first (); h != NULL; h = h->next)
+    n += h->shadow != NULL;
+  *list = malloc ((n + 1) * sizeof **list);
+  n = 0;
+  for (CoopHost *h = *list ? coop_host_first () : NULL; h != NULL; h = h->next)
+    if (h->shadow != NULL)
+      (*list)[n++] = h->tensor;
+  return n;
+}
+
+/* Keeps what it brought back until the end, so that one does not push out the other. */
+static bool
+bring_back (CoopTensor **list, unsigned n, CoopScope **scopes)
+{
+  for (unsigned i = 0; i < n; i++)
     {
-      CoopHost *host = coop_host_first ();
-      while (host != NULL && host->shadow == NULL)
-        host = host->next;
-      if (host == NULL)
-        return true;
-      CoopScope *s = open_scope (host->tensor, 0);
-      if (s == NULL)
+      coop_lock ();
+      bool evicted = list[i]->state == COOP_EVICTED;
+      coop_unlock ();
+      CoopScope *s = evicted ? open_scope (list[i], 0) : NULL;
+      if (evicted && s == NULL)
         return false;
-      finish (s);
-      free (s);
-      coop_act ();
+      if (s != NULL)
+        {
+          s->next = *scopes;
+          *scopes = s;
+        }
     }
+  return true;
+}
+
+bool
+coop_touch_all (bool as_fits)
+{
+  CoopTensor **list;
+  CoopScope *scopes = NULL;
+  unsigned n = list_evicted (&list);
+
+  coop_thread.quiet = as_fits;
+  bool ok = list != NULL && bring_back (list, n, &scopes);
+  coop_thread.quiet = false;
+  free (list);
+  if (as_fits)
+    {
+      PyErr_Clear ();
+      ok = true;
+    }
+  coop_touch_end (scopes);
+  return ok;
 }

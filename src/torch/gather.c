@@ -271,6 +271,8 @@ settle_foreign (CoopDispatch *d, CoopHost **copies)
     {
       CoopSlot *s = &d->slots[i];
       copies[i] = NULL;
+      if (s->view.data == NULL && (s->use & COOP_USE_WRITE))
+        d->call.replayable = false; /* it may be given memory: resize_, out= */
       if (s->view.data == NULL || !is_foreign (s))
         continue;
       if (!read_shared (d, s, &copies[i]))

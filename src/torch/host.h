@@ -84,7 +84,7 @@ typedef struct {
   void **deferred;            /* blocks of written inputs that the operator let go */
   unsigned n_deferred, deferred_capacity;
   unsigned number;            /* 1 + number of the thread, 0 = not yet known */
-  unsigned depth;             /* of handlers */
+  bool quiet;                 /* running out of memory is no news */
 } CoopThread;
 extern _Thread_local CoopThread coop_thread;
 
@@ -131,7 +131,7 @@ void coop_pool_end (int exit_code);
 uint64_t coop_string (const char *text);
 /* Stack of the running script without PyTorch's own files. *where gets "file:line" for messages. */
 uint64_t coop_stack (const char **where);
-void coop_intern_ignore (const char *folder);  /* PyTorch's own, left out of stacks */
+void coop_intern_ignore (unsigned which, const char *folder);  /* 0 PyTorch's, 1 our own: not in stacks */
 void coop_warn (const char *text, uint64_t tensor, uint64_t op); /* event and a line on stderr */
 void coop_intern_begin (void);  /* under the lock: what was interned before there was a ring */
 
@@ -168,7 +168,9 @@ enum {
   COOP_OP_NOREPLAY = 1 << 2,    /* side effects that nobody can see: outputs are constant */
   COOP_OP_UNINIT = 1 << 3,      /* its bytes mean nothing */
   COOP_OP_EXPENSIVE = 1 << 4,
-  COOP_OP_BIRTH = 1 << 5        /* lift_fresh: new data from outside */
+  COOP_OP_BIRTH = 1 << 5,       /* lift_fresh: new data from outside */
+  COOP_OP_NUMBER = 1 << 6,      /* a view whose input may come as a number */
+  COOP_OP_LENGTHS = 1 << 7      /* integer outputs are read where nobody sees it */
 };
 enum {
   COOP_ARG_WRITE = 1,           /* the schema says so */
@@ -241,13 +243,13 @@ void coop_foreign_forget (CoopHost *copy);
 /* ---- dispatch.c, escape.c ---- */
 PyObject *coop_dispatch (PyObject *self, PyObject *args, PyObject *kwargs);
 bool coop_dispatch_setup (PyObject *functions);
-/* Brings the bytes of a tensor back. use: COOP_USE_ESCAPE or COOP_USE_KEEP, for life; or 0: until
+/* Brings the bytes of a tensor back. use: COOP_USE_ESCAPE, _KEEP or _STATE, for life; or 0: until
  * coop_touch_end, for which *scope is needed. False with an exception. */
 typedef struct CoopScope CoopScope;
 bool coop_touch (PyObject *tensor, unsigned use, CoopScope **scope);
 void coop_touch_end (CoopScope *scope);
-/* Brings back all that is evicted, so that the engine may be left alone. */
-bool coop_touch_all (void);
+/* Brings back what is evicted; as far as it fits beside what is there already, or all. */
+bool coop_touch_all (bool as_fits);
 /* Finds or adopts the tensor of a view in the arena or the shadow; NULL if it is neither, or lies
  * inside of a block. Under the lock; the host of an adopted one has no weak reference yet. */
 CoopTensor *coop_find (const CoopView *view, bool parameter);

@@ -20,8 +20,7 @@ static struct {
   Entry *entries;    /* open addressing, size a power of two */
   size_t size, used;
   uint64_t last[3];  /* ids given: strings, frames, stacks */
-  char *ignore;      /* folder of torch */
-  size_t ignore_bytes;
+  char *ignore[2];   /* folders of PyTorch and of this package */
 } table;
 
 static uint64_t
@@ -159,11 +158,19 @@ coop_string (const char *text)
 }
 
 void
-coop_intern_ignore (const char *folder)
+coop_intern_ignore (unsigned which, const char *folder)
 {
-  free (table.ignore);
-  table.ignore = strdup (folder);
-  table.ignore_bytes = table.ignore ? strlen (folder) : 0;
+  free (table.ignore[which]);
+  table.ignore[which] = strdup (folder);
+}
+
+static bool
+is_ignored (const char *file)
+{
+  for (unsigned i = 0; i < 2; i++)
+    if (table.ignore[i] != NULL && strncmp (file, table.ignore[i], strlen (table.ignore[i])) == 0)
+      return true;
+  return false;
 }
 
 typedef struct {
@@ -194,10 +201,11 @@ frame_read (PyObject *frame, Frame *f)
   Py_XDECREF (code);
   Py_XDECREF (line);
   PyErr_Clear ();
-  return ok && !(table.ignore_bytes && strncmp (f->file, table.ignore, table.ignore_bytes) == 0);
+  return ok && !is_ignored (f->file);
 }
 
 #define MAX_FRAMES 64
+#define MAX_WARNINGS 8
 
 /* Outermost frame first, so that a stack's parent is known. */
 static uint64_t
@@ -246,8 +254,12 @@ void
 coop_warn (const char *text, uint64_t tensor, uint64_t op)
 {
   CoopEvent ev = { .kind = COOP_EVENT_WARNING };
+  static unsigned told;
 
-  fprintf (stderr, "coopscope: %s\n", text);
+  if (told++ < MAX_WARNINGS)
+    fprintf (stderr, "coopscope: %s\n", text);
+  if (told == MAX_WARNINGS)
+    fprintf (stderr, "coopscope: further warnings go to the trace alone\n");
   ev.u.warning.tensor = tensor;
   ev.u.warning.op = op;
   ev.u.warning.string = coop_string (text);

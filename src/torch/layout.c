@@ -185,6 +185,7 @@ find_dtypes (PyObject *list)
       Py_INCREF (dtype);
       d->object = dtype;
       d->itemsize = itemsize;
+      d->integer = strstr (name, "int") != NULL;
       strncpy (d->name, name, sizeof d->name - 1);
     }
   return true;

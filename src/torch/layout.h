@@ -54,6 +54,7 @@ typedef struct {
   PyObject *object;          /* torch.float32, ... */
   char name[16];
   uint32_t itemsize;
+  bool integer;
   uint64_t string;           /* string id */
 } CoopDtype;
 CoopDtype *coop_dtype (uint16_t index);   /* NULL if unknown */

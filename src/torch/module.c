@@ -227,9 +227,9 @@ static PyObject *
 m_setup (PyObject *self, PyObject *args)
 {
   PyObject *functions, *samples;
-  const char *ignore;
+  const char *torch, *own;
 
-  if (!PyArg_ParseTuple (args, "O!O!s", &PyDict_Type, &functions, &PyDict_Type, &samples, &ignore))
+  if (!PyArg_ParseTuple (args, "O!O!ss", &PyDict_Type, &functions, &PyDict_Type, &samples, &torch, &own))
     return NULL;
 #define F(name) PyDict_GetItemString (functions, name)
   bool ok = coop_layout_find (samples) && coop_storage_setup (functions)
@@ -245,7 +245,8 @@ m_setup (PyObject *self, PyObject *args)
         PyErr_SetString (PyExc_RuntimeError, "a function of the adapter is missing");
       return NULL;
     }
-  coop_intern_ignore (ignore);
+  coop_intern_ignore (0, torch);
+  coop_intern_ignore (1, own);
   for (unsigned i = 0; i < COOP_MAX_DTYPES; i++)
     if (coop_dtype ((uint16_t) i) != NULL)
       coop_dtype ((uint16_t) i)->string = coop_string (coop_dtype ((uint16_t) i)->name);
@@ -353,7 +354,7 @@ m_stop (PyObject *self, PyObject *args)
       policy.v[COOP_PARAM_BUDGET].i = 0;
       policy.v[COOP_PARAM_STRESS].i = 0;
       set_policy (&policy, (uint64_t) 1 << COOP_PARAM_BUDGET | (uint64_t) 1 << COOP_PARAM_STRESS);
-      if (!coop_touch_all ())
+      if (!coop_touch_all (false))
         return NULL;
       coop_pool_end (0);
     }
@@ -447,6 +448,20 @@ m_keep (PyObject *self, PyObject *tensor)
   return coop_touch (tensor, COOP_USE_KEEP, NULL) ? Py_BuildValue ("") : NULL;
 }
 
+static PyObject *
+m_state (PyObject *self, PyObject *tensor)
+{
+  return coop_touch (tensor, COOP_USE_STATE, NULL) ? Py_BuildValue ("") : NULL;
+}
+
+static PyObject *
+m_bring_back (PyObject *self, PyObject *args)
+{
+  if (coop_on () && !coop_touch_all (true))
+    return NULL;
+  Py_RETURN_NONE;
+}
+
 static void
 scope_free (PyObject *capsule)
 {
@@ -530,6 +545,8 @@ static PyMethodDef methods[] = {
   { "warn", m_warn, METH_O, "A line on stderr and in the trace." },
   { "escape", m_escape, METH_O, "The pointer of a tensor leaves: it stays for life." },
   { "keep", m_keep, METH_O, "A tensor that is never evicted." },
+  { "state", m_state, METH_O, "A parameter or buffer." },
+  { "bring_back", m_bring_back, METH_NOARGS, "Brings back what is evicted, as far as it fits." },
   { "scope", m_scope, METH_NOARGS, "Keeps what touch() brings back while it lives." },
   { "touch", m_touch, METH_VARARGS, "touch(scope, tensor)" },
   { "backward", m_backward, METH_O, "+1 on the way into backward, -1 out of it." },

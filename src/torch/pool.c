@@ -203,7 +203,7 @@ say (const char *label, uint64_t bytes, const char *after)
 static void
 report_no_memory (const CoopOom *oom)
 {
-  if (pool.reports++ >= 3)
+  if (coop_thread.quiet || pool.reports++ >= 3)
     return;
   say ("coopscope: out of memory: asked ", oom->asked, "");
   say (", free ", oom->free, "");

@@ -388,8 +388,10 @@ coop_act (void)
 {
   CoopAction actions[BATCH];
   CoopHost *hosts[BATCH];
+  PyObject *type, *value, *traceback;
   unsigned n;
 
+  PyErr_Fetch (&type, &value, &traceback);
   do
     {
       coop_lock ();
@@ -407,4 +409,5 @@ coop_act (void)
         act (&actions[i], hosts[i]);
     }
   while (n == BATCH || (n > 0 && actions[n - 1].kind == COOP_ACTION_PLACE));
+  PyErr_Restore (type, value, traceback);
 }

@@ -94,9 +94,12 @@ class Context:
         return stats() if self.managed else collections.defaultdict(int)
 
     def set(self, **params):
-        """Turns parameters while the program runs; does nothing in a plain run."""
-        if self.managed:
+        """Turns parameters while the program runs; does nothing in a plain run, or where nothing is
+        to be evicted."""
+        if self.evicting:
+            self.stress = params.get("stress", self.stress)
             set_policy(params)
+            self.stress_default = params.get("stress", self.stress_default)
 
     def check(self, condition, text):
         """Only where tensors may be evicted."""
@@ -110,18 +113,20 @@ class Context:
             set_policy({"stress": 1})
         self.torch.zeros(1).add_(1)
         if self.evicting:
-            set_policy({"stress": self.stress_default})
+            set_policy({"stress": self.stress})
         return self.stats().get("evictions", 0) - before
 
-    stress_default = 0
+    stress = 0
 
 
 def digest(torch, tensor):
+    """Of a copy: the pointer of the tensor itself must not escape by being looked at."""
     t = tensor.detach()
     if t.layout != torch.strided:
         t = t.to_dense()
     t = t.resolve_conj().resolve_neg().contiguous()
     head = "%s%s" % (str(t.dtype).replace("torch.", ""), list(t.shape))
+    t = t.clone()
     if t.dtype == torch.bfloat16:
         t = t.view(torch.int16)
     return head + " " + hashlib.sha256(t.numpy().tobytes()).hexdigest()[:24]
@@ -178,7 +183,7 @@ def child(torch, c, profile, budget):
         torch.set_num_threads(1)   # 1.13 makes its pool anew after a fork, and not thread-safely
         if context.managed:
             params = params_of(c, profile, budget)
-            context.stress_default = params.get("stress", 0)
+            context.stress = params.get("stress", 0)
             install(torch, params)
         c.function(context)
         for name, tensor in context.late:

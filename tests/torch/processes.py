@@ -53,7 +53,8 @@ def forked_child_writes(t):
         y.backward()
         junk = [torch.full((WIDE,), float(i)) for i in range(50)]
         return ok and x.sum().item() == 0 and y.item() == 64 * 64 * 64 * 7.0 and junk[49][5].item() == 49.0
-    x.sum()
+    x.sum().item()
+    w.sum().item()
     status, text = in_child(t, work)
     t.out("status", (status, text))
     t.evict_all()
@@ -96,6 +97,7 @@ def forked_child_trains(t):
                 p -= 0.1 * p.grad
                 p.grad = None
         return loss.item()
+    t.set(stress=0)
     first = step()
     values = {}
 
@@ -119,11 +121,16 @@ def loader_with_workers(t):
     """Forked workers read the data set; batches come back through shared memory."""
     torch = t.torch
     from torch.utils.data import DataLoader, TensorDataset
+    t.set(stress=0)
     data = TensorDataset(torch.randn(64, 128), torch.randint(8, (64,)))
     net = torch.nn.Linear(128, 8)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for epoch in range(2):
-        for x, y in DataLoader(data, batch_size=16, shuffle=True, num_workers=2):
+        t.set(stress=0)
+        data.tensors[0].sum().item(), data.tensors[1].sum().item()
+        batches = iter(DataLoader(data, batch_size=16, shuffle=True, num_workers=2))
+        t.set(stress=1)
+        for x, y in batches:
             h = (x * 2).tanh()
             loss = torch.nn.functional.cross_entropy(net(h), y)
             optimizer.zero_grad()
@@ -193,7 +200,8 @@ def two_operator_threads(t):
     torch.set_num_threads(2)
     nn = torch.nn
     net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(inplace=True),
-                        nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 24 * 24, 8))
+                        nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(),
+                        nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(64, 8))
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     for step in range(3):
         loss = torch.nn.functional.cross_entropy(net(torch.randn(8, 3, 24, 24)), torch.randint(8, (8,)))
@@ -242,7 +250,8 @@ def many_small_tensors(t):
     scalars = [torch.tensor(float(i)) * 0.5 for i in range(2000)]
     total = torch.zeros(())
     big = [torch.randn(WIDE) * i for i in range(8)]
-    t.set(stress=50)
+    if t.evicting:
+        t.set(stress=50)
     for s in scalars:
         total = total + s.sin()
     t.evict_all()

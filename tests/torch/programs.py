@@ -118,7 +118,7 @@ def double_backward(t):
     """A gradient penalty: the graph of the gradient is differentiated again."""
     torch = t.torch
     w = [torch.randn(128, 128).mul_(0.1).requires_grad_() for _ in range(3)]
-    x = torch.randn(64, 128, requires_grad=True)
+    x = torch.randn(256, 128, requires_grad=True)
     for step in range(2):
         h = x
         for p in w:
@@ -230,7 +230,7 @@ def hooks(t):
     net[2].register_full_backward_hook(lambda m, gi, go: (gi[0] * 0.5,) + tuple(gi[1:]))
     net[0].weight.register_hook(lambda g: seen.append(g.norm().item()) or g.clamp(-0.1, 0.1))
     for step in range(2):
-        h = net(torch.randn(64, 128))
+        h = net(torch.randn(256, 128))
         h.retain_grad()
         h.register_hook(lambda g: g * 2)
         t.evict_all()
@@ -394,7 +394,7 @@ def linear_algebra(t):
     t.out("grad", a.grad)
 
 
-@case(0, budget=0.8)
+@case(0, budget=None)
 def foreach_operators(t):
     torch = t.torch
     xs = [torch.randn(64, 128) * 2 for _ in range(8)]
@@ -428,7 +428,7 @@ def weights_tied_and_swapped(t):
         def forward(self, x):
             return self.head(self.middle(self.word(x)).relu())
     net = Net()
-    make = lambda: (torch.randint(64, (32, 8)), torch.randint(64, (256,)))          # noqa: E731
+    make = lambda: (torch.randint(64, (64, 16)), torch.randint(64, (1024,)))        # noqa: E731
     loss_of = lambda y, target: nn.functional.cross_entropy(y.flatten(0, 1), target)  # noqa: E731
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
     for step in range(6):

@@ -301,11 +301,13 @@ def escaped_input_of_many(t):
 def kept_by_the_user(t):
     """coopscope.keep: the address stays, whatever is evicted."""
     torch = t.torch
+    t.set(stress=0)
     x = torch.randn(WIDE) * 2
     y = x.sin()
     if t.managed:
         from coopscope import _adapter
         _adapter.keep(x)
+    t.set(stress=0)
     t.evict_all()
     t.evict_all()
     if t.evicting:

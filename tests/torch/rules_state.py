@@ -9,10 +9,12 @@ WIDE = 8192
 
 
 def convolutions(torch, **norm):
+    """Little state, many activations: what a budget can do something about."""
     nn = torch.nn
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8, **norm), nn.ReLU(inplace=True),
-                         nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8, **norm), nn.ReLU(inplace=True),
-                         nn.Flatten(), nn.Linear(8 * 16 * 16, 10))
+    layers = []
+    for inputs in (3, 8, 8, 8, 8, 8):
+        layers += [nn.Conv2d(inputs, 8, 3, padding=1), nn.BatchNorm2d(8, **norm), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 10))
 
 
 def steps(t, net, optimizer, make, n=5, before_step=None):
@@ -164,14 +166,14 @@ def optimizer_case(name):
         net = convolutions(t.torch)
         steps(t, net, OPTIMIZERS[name](t.torch.optim, net.parameters()), images(t.torch))
     run.__name__ = "optimizer_" + name
-    case(6, budget=0.75)(run)
+    case(6, budget=0.65)(run)
 
 
 for _name in OPTIMIZERS:
     optimizer_case(_name)
 
 
-@case(6, budget=0.75, needs=lambda torch: hasattr(torch, "_fused_adamw_"))
+@case(6, budget=0.65, needs=lambda torch: hasattr(torch, "_fused_adamw_"))
 def optimizer_fused(t):
     net = convolutions(t.torch)
     try:
@@ -181,12 +183,12 @@ def optimizer_fused(t):
     steps(t, net, optimizer, images(t.torch))
 
 
-@case(6, budget=0.8, timeout=120)
+@case(6, budget=0.75, timeout=120)
 def lbfgs_with_closure(t):
     """The closure runs the net many times within one step."""
     torch = t.torch
     net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 8))
-    x, y = torch.randn(64, 64), torch.randn(64, 8)
+    x, y = torch.randn(2048, 64), torch.randn(2048, 8)
     optimizer = torch.optim.LBFGS(net.parameters(), lr=0.5, max_iter=6, history_size=4)
     for step in range(3):
         def closure():
@@ -198,7 +200,7 @@ def lbfgs_with_closure(t):
     t.model("net", net)
 
 
-@case(6, budget=0.75)
+@case(6, budget=0.7)
 def moving_average_of_parameters(t):
     """EMA by hand and a copied model: state that is neither parameter nor buffer."""
     torch = t.torch
@@ -219,18 +221,18 @@ def moving_average_of_parameters(t):
     t.model("teacher", teacher)
 
 
-@case(6, budget=0.8)
+@case(6, budget=0.7)
 def state_carried_over_steps(t):
     """A hidden state handed from step to step, detached, as in truncated backpropagation."""
     torch = t.torch
-    cell = torch.nn.GRUCell(64, 128)
+    cell = torch.nn.GRUCell(32, 64)
     optimizer = torch.optim.Adam(cell.parameters(), lr=1e-2)
-    hidden = torch.zeros(64, 128)
+    hidden = torch.zeros(256, 64)
     for step in range(6):
         hidden = hidden.detach()
         loss = 0
         for _ in range(4):
-            hidden = cell(torch.randn(64, 64), hidden)
+            hidden = cell(torch.randn(256, 32), hidden)
             loss = loss + hidden.pow(2).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -240,7 +242,7 @@ def state_carried_over_steps(t):
     t.model("cell", cell)
 
 
-@case(6, budget=0.8)
+@case(6, budget=0.7)
 def losses_kept_over_steps(t):
     """A script that keeps graphs and results of earlier steps while parameters move on."""
     torch = t.torch
@@ -248,7 +250,7 @@ def losses_kept_over_steps(t):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     losses, outputs = [], []
     for step in range(6):
-        output = net(torch.randn(64, 128)).tanh()
+        output = net(torch.randn(256, 128)).tanh()
         loss = output.pow(2).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -260,13 +262,13 @@ def losses_kept_over_steps(t):
         t.out("output%d" % i, output)
 
 
-@case(6, budget=0.75)
+@case(6, budget=0.65)
 def gradients_accumulated(t):
     """Four backward passes a step into the same gradients, zeroed in place."""
     torch = t.torch
     net = convolutions(torch)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
-    make = images(torch, 4)
+    make = images(torch, 8)
     for step in range(3):
         try:
             optimizer.zero_grad(set_to_none=False)
@@ -383,7 +385,7 @@ def dropout_draws_once(t):
     net = nn.Sequential(nn.Linear(128, 256), nn.Dropout(0.3), nn.ReLU(), nn.Linear(256, 128),
                         nn.Dropout(0.5, inplace=True), nn.AlphaDropout(0.2), nn.RReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    steps(t, net, optimizer, lambda: (torch.randn(64, 128), torch.randint(10, (64,))), n=4)
+    steps(t, net, optimizer, lambda: (torch.randn(512, 128), torch.randint(10, (512,))), n=4)
     t.out("next", torch.rand(4).tolist())
 
 

@@ -20,7 +20,7 @@ _entered = []  # the main thread's mode
 _pid = 0  # the process that is installed
 
 # Flags and uses of host.h.
-PASS, RANDOM, NOREPLAY, UNINIT, EXPENSIVE, BIRTH = 1, 2, 4, 8, 16, 32
+PASS, RANDOM, NOREPLAY, UNINIT, EXPENSIVE, BIRTH, NUMBER, LENGTHS = 1, 2, 4, 8, 16, 32, 64, 128
 WRITE, STATS = 1, 2
 
 # Operators of other libraries may do anything; these are known to be functions of their inputs.
@@ -31,8 +31,10 @@ RANDOM_NAMES = (
     "normal", "poisson", "rand", "random", "rrelu", "uniform", "binomial", "_sample_dirichlet",
     "_standard_gamma", "_scaled_dot_product",
 )
-# Writes what its schema does not say, or reads what is no argument.
-HIDDEN = {"rrelu_with_noise", "_cudnn_rnn", "record_stream", "from_file", "batch_norm_gather_stats",
+# Written, though not every schema says so.
+HIDDEN_WRITES = {"rrelu_with_noise": ("noise",)}
+# Has a side effect, or reads what is no argument.
+HIDDEN = {"_cudnn_rnn", "record_stream", "from_file", "batch_norm_gather_stats",
           "batch_norm_gather_stats_with_counts", "_cudnn_init_dropout_state", "set_data"}
 INPLACE_VIEWS = {"as_strided_", "detach_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_",
                  "unsqueeze_", "set_", "requires_grad_", "_resize_output_", "rename_"}
@@ -61,14 +63,16 @@ def _is_view(schema, base, tags):
     )
 
 
-def _uses(schema):
+def _uses(schema, base):
     """One byte an argument: how it is used. Running statistics are not in every schema."""
     names = [a.name for a in schema.arguments]
     stats = "running_mean" in names and "running_var" in names and "backward" not in schema.name
     uses = bytearray()
     for argument in schema.arguments:
         written = argument.alias_info is not None and argument.alias_info.is_write
-        if stats and argument.name in ("running_mean", "running_var"):
+        if argument.name in HIDDEN_WRITES.get(base, ()):
+            uses.append(WRITE)
+        elif stats and argument.name in ("running_mean", "running_var"):
             uses.append(STATS)
         else:
             uses.append(WRITE if written else 0)
@@ -80,12 +84,16 @@ def _describe(func):
     schema = func._schema
     namespace, _, base = schema.name.partition("::")
     tags = {str(t).rpartition(".")[2] for t in getattr(func, "tags", ())}
-    names, uses = _uses(schema)
+    names, uses = _uses(schema, base)
     flags = 0
     if base in QUESTIONS or _is_view(schema, base, tags):
         flags |= PASS
     if base in ("lift_fresh", "lift"):
         flags |= BIRTH
+    if flags & PASS and schema.arguments and str(schema.arguments[0].type) == "Tensor":
+        flags |= NUMBER
+    if base == "_pack_padded_sequence":
+        flags |= LENGTHS
     if "nondeterministic_seeded" in tags or "generator" in names:
         flags |= RANDOM
     elif any(part in base for part in RANDOM_NAMES) and "backward" not in base:
@@ -230,6 +238,15 @@ def _quiet(torch):
     return begin, end
 
 
+def _number(torch):
+    dtypes = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+
+    def number(value):
+        return torch.scalar_tensor(value, dtype=dtypes.get(type(value)), device="cpu")
+
+    return number
+
+
 def _environment(torch):
     """The switches an operator's result depends on, as one tuple, and back."""
     C = torch._C
@@ -321,15 +338,22 @@ def _escaping(original):
 
 
 def _for_the_call(original):
-    def wrapper(self, *args, **kwargs):
+    """Its tensors are read by pointer, or by operators that nobody sees."""
+    tensor = sys.modules["torch"].Tensor
+
+    def wrapper(*args, **kwargs):
         scope = native.scope()
-        native.touch(scope, self)
-        return original(self, *args, **kwargs)
+        for value in args:
+            if isinstance(value, tensor):
+                native.touch(scope, value)
+        return original(*args, **kwargs)
 
     return wrapper
 
 
 def _scoped(original):
+    """What escapes in there is done with when it returns."""
+
     def wrapper(*args, **kwargs):
         outer = getattr(_scopes, "scope", None)
         _scopes.scope = outer or native.scope()
@@ -341,6 +365,31 @@ def _scoped(original):
     return wrapper
 
 
+def _pickled(original):
+    """The storage is read while the pickler holds what this returns."""
+    scoped = _scoped(lambda scope, *args: (scope.append(_scopes.scope), original(*args))[1])
+    typed = sys.modules["torch"].storage.TypedStorage
+
+    def holder(value):
+        if isinstance(value, typed):
+            return value
+        if isinstance(value, tuple):
+            return next((h for h in map(holder, value) if h is not None), None)
+        return None
+
+    def wrapper(*args):
+        scope = []
+        result = scoped(scope, *args)
+        storage = holder(result)
+        if storage is not None:
+            storage._coopscope = scope
+        elif getattr(_scopes, "scope", None) is None:
+            native.escape(args[0])
+        return result
+
+    return wrapper
+
+
 ESCAPES = ("data_ptr", "numpy", "__dlpack__", "untyped_storage", "_typed_storage", "storage", "_storage",
            "share_memory_", "const_data_ptr", "mutable_data_ptr")
 
@@ -348,10 +397,68 @@ ESCAPES = ("data_ptr", "numpy", "__dlpack__", "untyped_storage", "_typed_storage
 def _wrap_escapes(torch):
     for name in ESCAPES:
         _wrap(torch.Tensor, name, _escaping)
-    _wrap(torch.Tensor, "tolist", _for_the_call)
     for owner in (torch, torch.utils.dlpack):
         _wrap(owner, "to_dlpack", _escaping)
     _wrap(torch, "save", _scoped)
+    _wrap(torch.Tensor, "__deepcopy__", _scoped)
+    _wrap(torch.Tensor, "__reduce_ex__", _pickled)
+    _wrap(torch.Tensor, "tolist", _for_the_call)
+    _wrap(torch.Tensor, "tensor_split", _for_the_call)
+    _wrap(torch, "tensor_split", _for_the_call)
+    _wrap(torch, "ctc_loss", _for_the_call)
+    _wrap(torch._tensor_str, "_str", _for_the_call)  # runs with all modes off
+
+
+def _wrap_state(torch):
+    """Parameters and buffers are known from birth, so that they are placed together."""
+
+    def made(original):
+        def wrapper(cls, *args, **kwargs):
+            parameter = original(cls, *args, **kwargs)
+            if type(parameter) is torch.nn.Parameter:
+                native.state(parameter)
+            return parameter
+
+        return staticmethod(wrapper)
+
+    def registered(original):
+        def wrapper(self, name, tensor, *args, **kwargs):
+            result = original(self, name, tensor, *args, **kwargs)
+            if isinstance(tensor, torch.Tensor):
+                native.state(tensor)
+            return result
+
+        return wrapper
+
+    original = torch.nn.Parameter.__new__
+    if not getattr(original, "_coopscope", False):
+        torch.nn.Parameter.__new__ = made(original)
+        torch.nn.Parameter.__new__._coopscope = True
+    _wrap(torch.nn.Module, "register_buffer", registered)
+
+
+def _wrap_subclasses(torch):
+    """Before 2.0 a view that becomes a subclass must not be seen as a plain tensor first."""
+    if _version(torch) >= (2, 0):
+        return
+
+    def unseen(original):
+        def wrapper(*args, **kwargs):
+            guard = torch._C._DisableTorchDispatch()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                del guard
+
+        return wrapper
+
+    _wrap(torch.Tensor, "as_subclass", unseen)
+
+
+def _before_fork():
+    """A child cannot bring anything back, and a DataLoader's reads the data set."""
+    if installed():
+        native.bring_back()
 
 
 def _wrap_phases(torch):
@@ -460,6 +567,7 @@ def _functions(torch):
         "default_generator": torch.default_generator,
         "describe": _describe,
         "rebuild": _rebuilder(torch),
+        "number": _number(torch),
         "quiet_begin": begin,
         "quiet_end": end,
         "environment_get": get,
@@ -476,14 +584,17 @@ def _set_up(torch):
     with warnings.catch_warnings():  # odd dtypes warn where they are made
         warnings.simplefilter("ignore")
         samples = _samples(torch, functions["storage_of"])
-    native.setup(functions, samples, os.path.dirname(torch.__file__))
+    native.setup(functions, samples, os.path.dirname(torch.__file__), os.path.dirname(__file__))
     # The mode's instances are entered and never asked for anything; C answers.
     _mode = type("CoopscopeMode", (native.DispatchBase, TorchDispatchMode), {})
     _wrap_escapes(torch)
     _wrap_phases(torch)
     _wrap_switches(torch)
     _wrap_compilers(torch)
+    _wrap_state(torch)
+    _wrap_subclasses(torch)
     _wrap_threads()
+    os.register_at_fork(before=_before_fork)
 
 
 def _meta(torch):
