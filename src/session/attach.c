@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define POLL_US 50000
+#define PAST_SAMPLES 1024
 #define GRACE 40          /* polls after the target is gone: the writer still closes the file */
 
 static int
@@ -119,6 +120,32 @@ take (gpointer user, const CoopEvent *ev, const void *body)
   return !g_atomic_int_get (&self->quit);
 }
 
+static gboolean
+take_past (gpointer user, const CoopEvent *ev, const void *body)
+{
+  coop_session_remember (user, ev, body);
+  return TRUE;
+}
+
+/* The chart and the list of events begin with what was before. */
+static void
+look_back (CoopSession *self, const CoopModelTotals *totals)
+{
+  g_autoptr (GArray) past = coop_reader_usage (self->reader, 0, totals->ts, PAST_SAMPLES, NULL);
+  for (guint i = 0; past != NULL && i < past->len; i++)
+    {
+      const CoopUsage *u = &g_array_index (past, CoopUsage, i);
+      CoopSample s = { .ts = u->bucket_ts, .used_min = u->used_min, .used_max = u->used_max,
+                       .pinned_max = u->pinned_max, .largest_min = u->largest_min, .budget = u->budget,
+                       .evictions = u->evictions, .handovers = u->handovers };
+      coop_usage_log_seed (self->usage, &s, 1);
+    }
+  self->usage->evictions = totals->evictions;
+  self->usage->handovers = totals->handovers;
+  guint64 from = totals->seq > COOP_RECENT_EVENTS ? totals->seq - COOP_RECENT_EVENTS : 0;
+  coop_reader_events (self->reader, from, take_past, self, NULL);
+}
+
 /* Begins with the layout as it is now, not with the events since the start. */
 static void
 catch_up (CoopSession *self)
@@ -129,14 +156,13 @@ catch_up (CoopSession *self)
       coop_model_free (model);
       return;
     }
-  g_mutex_lock (&self->lock);
+  pthread_mutex_lock (&self->lock);
   coop_model_free (self->model);
   self->model = model;
   self->next_seq = coop_model_totals (model)->seq + 1;
   self->events = self->next_seq;
-  self->usage->evictions = coop_model_totals (model)->evictions;
-  self->usage->handovers = coop_model_totals (model)->handovers;
-  g_mutex_unlock (&self->lock);
+  look_back (self, coop_model_totals (model));
+  pthread_mutex_unlock (&self->lock);
 }
 
 /* TRUE once the file says how the run ended. */

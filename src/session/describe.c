@@ -54,10 +54,10 @@ describe (CoopSession *self, const CoopFrame *frame, const CoopMapPiece *p)
   if (p->requested != 0 && p->requested != p->bytes)
     add_size (text, ", asked for ", p->requested);
   g_string_append_c (text, '\n');
-  g_mutex_lock (&self->lock);
+  pthread_mutex_lock (&self->lock);
   add_tensor (text, self->model, p->tensor);
   add_op (text, self->model, p->op);
-  g_mutex_unlock (&self->lock);
+  pthread_mutex_unlock (&self->lock);
   if (p->cost != 0)
     g_string_append_printf (text, "%.3f ms to recompute\n", (double) p->cost / 1e6);
   g_string_append_printf (text, "last used %.3f s ago\n",
@@ -73,9 +73,9 @@ describe (CoopSession *self, const CoopFrame *frame, const CoopMapPiece *p)
 char *
 coop_session_describe_block (CoopSession *self, guint64 block)
 {
-  g_mutex_lock (&self->frame_lock);
+  pthread_mutex_lock (&self->frame_lock);
   CoopFrame *frame = self->frame != NULL ? coop_frame_ref (self->frame) : NULL;
-  g_mutex_unlock (&self->frame_lock);
+  pthread_mutex_unlock (&self->frame_lock);
   if (frame == NULL)
     return NULL;
   const CoopMapPiece *piece = block != 0 ? find_piece (frame, block) : NULL;

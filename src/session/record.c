@@ -29,9 +29,11 @@ is_recent (guint kind)
     }
 }
 
-static void
-remember (CoopSession *self, const CoopEvent *ev, const void *body)
+void
+coop_session_remember (CoopSession *self, const CoopEvent *ev, const void *body)
 {
+  if (!is_recent (ev->kind))
+    return;
   CoopEvent **slot = &self->recent[self->n_recent++ % COOP_RECENT_EVENTS];
   gsize more = (gsize) ev->more * COOP_RECORD_BYTES;
   if (*slot == NULL || (*slot)->more != ev->more)
@@ -74,12 +76,11 @@ coop_session_apply (CoopSession *self, const CoopEvent *ev, const void *body)
   g_autofree char *detail = NULL;
   if (!self->hello)
     say_hello (self);
-  g_mutex_lock (&self->lock);
+  pthread_mutex_lock (&self->lock);
   CoopFault fault = coop_model_apply (self->model, ev, body, &detail);
   coop_usage_log_add (self->usage, coop_model_totals (self->model));
-  if (is_recent (ev->kind))
-    remember (self, ev, body);
-  g_mutex_unlock (&self->lock);
+  coop_session_remember (self, ev, body);
+  pthread_mutex_unlock (&self->lock);
   if (fault != COOP_FAULT_NONE)
     tell_fault (self, ev, detail);
   if (ev->kind == COOP_EVENT_WARNING)
@@ -100,10 +101,10 @@ coop_session_publish (CoopSession *self, gboolean always)
   g_atomic_int_set (&self->frame_wanted, 0);
   self->frame_seq = self->events;
   CoopFrame *frame = coop_frame_new (self->model, ++self->generation);
-  g_mutex_lock (&self->frame_lock);
+  pthread_mutex_lock (&self->frame_lock);
   CoopFrame *old = self->frame;
   self->frame = frame;
-  g_mutex_unlock (&self->frame_lock);
+  pthread_mutex_unlock (&self->frame_lock);
   coop_frame_unref (old);
 }
 
@@ -118,7 +119,7 @@ coop_session_measure (CoopSession *self, gboolean empty)
   if (self->rate_since == 0)
     self->rate_since = now;
   coop_ring_stats (self->wire, &stats);
-  g_mutex_lock (&self->frame_lock);
+  pthread_mutex_lock (&self->frame_lock);
   self->health.lag_ms = (double) (now - self->ring_empty) / 1000;
   self->health.ring_fill = (double) stats.fill / (double) stats.size;
   self->health.dropped = stats.dropped;
@@ -133,5 +134,5 @@ coop_session_measure (CoopSession *self, gboolean empty)
       self->rate_events = 0;
       self->rate_since = now;
     }
-  g_mutex_unlock (&self->frame_lock);
+  pthread_mutex_unlock (&self->frame_lock);
 }

@@ -7,6 +7,8 @@
 #ifndef COOP_SESSION_PRIVATE_H
 #define COOP_SESSION_PRIVATE_H
 
+#include <pthread.h>
+
 #include "preflight.h"
 #include "session.h"
 #include "usage.h"
@@ -42,13 +44,13 @@ struct _CoopSession {
   gint exit;               /* atomic */
   gint frame_wanted;       /* atomic */
 
-  GMutex lock;
+  pthread_mutex_t lock;        /* not GMutex: the thread sanitizer must see it */
   CoopModel *model;
   CoopUsageLog *usage;
   CoopEvent *recent[COOP_RECENT_EVENTS];   /* header and body in one piece */
   guint64 n_recent;        /* ever added */
 
-  GMutex frame_lock;
+  pthread_mutex_t frame_lock;
   CoopFrame *frame;
   CoopSessionHealth health;
 
@@ -77,6 +79,7 @@ void coop_session_read_output (CoopSession *self, gboolean last);
 void coop_session_close_output (CoopSession *self);
 /* record.c: what both ways of following do with an event and between events */
 void coop_session_apply (CoopSession *self, const CoopEvent *ev, const void *body);
+void coop_session_remember (CoopSession *self, const CoopEvent *ev, const void *body);   /* under lock */
 void coop_session_publish (CoopSession *self, gboolean always);
 void coop_session_measure (CoopSession *self, gboolean empty);
 /* collector.c, attach.c: thread functions */

@@ -45,8 +45,8 @@ coop_session_finalize (GObject *object)
   g_strfreev (self->argv);
   g_clear_object (&self->child);
   g_main_context_unref (self->context);
-  g_mutex_clear (&self->lock);
-  g_mutex_clear (&self->frame_lock);
+  pthread_mutex_destroy (&self->lock);
+  pthread_mutex_destroy (&self->frame_lock);
   G_OBJECT_CLASS (coop_session_parent_class)->finalize (object);
 }
 
@@ -68,8 +68,8 @@ static void
 coop_session_init (CoopSession *self)
 {
   self->context = g_main_context_ref_thread_default ();
-  g_mutex_init (&self->lock);
-  g_mutex_init (&self->frame_lock);
+  pthread_mutex_init (&self->lock, NULL);
+  pthread_mutex_init (&self->frame_lock, NULL);
   self->model = coop_model_new ();
   self->usage = g_new0 (CoopUsageLog, 1);
   coop_usage_log_init (self->usage);
@@ -234,18 +234,18 @@ CoopFrame *
 coop_session_frame (CoopSession *self)
 {
   g_atomic_int_set (&self->frame_wanted, 1);
-  g_mutex_lock (&self->frame_lock);
+  pthread_mutex_lock (&self->frame_lock);
   CoopFrame *frame = self->frame != NULL ? coop_frame_ref (self->frame) : NULL;
-  g_mutex_unlock (&self->frame_lock);
+  pthread_mutex_unlock (&self->frame_lock);
   return frame;
 }
 
 GArray *
 coop_session_usage (CoopSession *self, guint n)
 {
-  g_mutex_lock (&self->lock);
+  pthread_mutex_lock (&self->lock);
   GArray *samples = coop_usage_log_get (self->usage, n);
-  g_mutex_unlock (&self->lock);
+  pthread_mutex_unlock (&self->lock);
   return samples;
 }
 
@@ -261,7 +261,7 @@ GPtrArray *
 coop_session_events (CoopSession *self, guint n)
 {
   GPtrArray *lines = g_ptr_array_new_with_free_func (free_line);
-  g_mutex_lock (&self->lock);
+  pthread_mutex_lock (&self->lock);
   guint64 there = MIN (self->n_recent, COOP_RECENT_EVENTS);
   for (guint64 i = self->n_recent - MIN (n, there); i < self->n_recent; i++)
     {
@@ -273,16 +273,16 @@ coop_session_events (CoopSession *self, guint n)
       line->text = coop_model_describe (self->model, ev, ev->more != 0 ? ev + 1 : NULL);
       g_ptr_array_add (lines, line);
     }
-  g_mutex_unlock (&self->lock);
+  pthread_mutex_unlock (&self->lock);
   return lines;
 }
 
 void
 coop_session_health (CoopSession *self, CoopSessionHealth *health)
 {
-  g_mutex_lock (&self->frame_lock);
+  pthread_mutex_lock (&self->frame_lock);
   *health = self->health;
-  g_mutex_unlock (&self->frame_lock);
+  pthread_mutex_unlock (&self->frame_lock);
 }
 
 void

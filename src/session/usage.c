@@ -42,29 +42,39 @@ coarsen (CoopUsageLog *log)
   log->n = n;
 }
 
+static void
+put (CoopUsageLog *log, CoopSample s)
+{
+  guint64 ts = s.ts;
+  s.ts -= ts % log->width;
+  while (log->n == COOP_USAGE_BUCKETS && s.ts > log->sample[log->n - 1].ts)
+    {
+      coarsen (log);
+      s.ts = ts - ts % log->width;
+    }
+  if (log->n > 0 && s.ts <= log->sample[log->n - 1].ts)
+    merge (&log->sample[log->n - 1], &s);
+  else
+    log->sample[log->n++] = s;
+}
+
+void
+coop_usage_log_seed (CoopUsageLog *log, const CoopSample *samples, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    put (log, samples[i]);
+}
+
 void
 coop_usage_log_add (CoopUsageLog *log, const CoopModelTotals *t)
 {
-  CoopSample s = { .ts = t->ts - t->ts % log->width, .used_min = t->used, .used_max = t->used,
-                   .pinned_max = t->pinned, .largest_min = t->largest, .budget = t->budget };
+  CoopSample s = { .ts = t->ts, .used_min = t->used, .used_max = t->used, .pinned_max = t->pinned,
+                   .largest_min = t->largest, .budget = t->budget };
   s.evictions = (guint32) (t->evictions - log->evictions);
   s.handovers = (guint32) (t->handovers - log->handovers);
   log->evictions = t->evictions;
   log->handovers = t->handovers;
-  if (log->n > 0 && s.ts <= log->sample[log->n - 1].ts)
-    {
-      merge (&log->sample[log->n - 1], &s);
-      return;
-    }
-  while (log->n == COOP_USAGE_BUCKETS)
-    {
-      coarsen (log);
-      s.ts -= s.ts % log->width;
-    }
-  if (log->n > 0 && s.ts == log->sample[log->n - 1].ts)
-    merge (&log->sample[log->n - 1], &s);
-  else
-    log->sample[log->n++] = s;
+  put (log, s);
 }
 
 GArray *

@@ -20,6 +20,8 @@ typedef struct {
 void coop_usage_log_init (CoopUsageLog *log);
 /* Totals after an event; ts must not go backwards (an earlier one counts for the last bucket). */
 void coop_usage_log_add (CoopUsageLog *log, const CoopModelTotals *totals);
+/* Takes over what happened before, in order of time; the log is empty until then. */
+void coop_usage_log_seed (CoopUsageLog *log, const CoopSample *samples, guint n);
 /* At most n samples that cover all (n > 0), each of k buckets; element CoopSample. */
 GArray *coop_usage_log_get (const CoopUsageLog *log, guint n);
 

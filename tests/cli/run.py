@@ -209,6 +209,51 @@ def test_tool_killed(tmp):
     assert events_of(trace) < 40000
 
 
+def test_tool_stopped(tmp):
+    """While coop is stopped training goes on at its own pace; what could not be kept is told."""
+    trace, log = os.path.join(tmp, "t.coop"), os.path.join(tmp, "log")
+    start = time.monotonic()
+    with open(log, "w") as out:
+        tool = subprocess.Popen([COOP, "run", "--ring", "64KiB", "-o", trace, "--", TARGET, "--events",
+                                 "60000", "--rate", "20000", "--done"], stdout=out, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: events_of(trace) > 2000)
+    tool.send_signal(signal.SIGSTOP)
+    wait_until(lambda: "done" in open(log).read())
+    assert time.monotonic() - start < 3 + 3, "the target was held up"
+    tool.send_signal(signal.SIGCONT)
+    _, err = tool.communicate(timeout=30)
+    assert tool.returncode == 0 and "events were dropped" in err, err
+    with sqlite3.connect(trace) as db:
+        missing = db.execute("SELECT value FROM stat WHERE name = 'missing_events'").fetchone()[0]
+        rows = db.execute("SELECT count(*) FROM event").fetchone()[0]
+        last = db.execute("SELECT max(seq) FROM event").fetchone()[0]
+    assert missing > 10000 and rows + missing == last + 1, (missing, rows, last)
+
+
+def fake_python(tmp, answer):
+    """An interpreter that answers what coop asks it and does nothing else."""
+    path = os.path.join(tmp, "python3")
+    with open(path, "w") as file:
+        file.write(f'#!/bin/sh\nif [ "$1" = -c ]; then echo python 3 11; echo {answer}; fi\n')
+    os.chmod(path, 0o755)
+    script = os.path.join(tmp, "train.py")
+    open(script, "w").close()
+    return path, script
+
+
+def test_interpreters(tmp):
+    python, script = fake_python(tmp, "torch none")
+    refused(["run", "--", python, script], python, "no PyTorch")
+    fake_python(tmp, "torch 1 12 1.12.1")
+    refused(["run", "--", python, script], "1.12.1", "1.13")
+    fake_python(tmp, "torch 1 13 1.13.0a0")
+    env = dict(os.environ, COOPSCOPE_PYTHON=tmp)
+    result = coop("run", "-o", os.path.join(tmp, "t.coop"), "--", python, "-I", script, env=env)
+    assert result.returncode == 0 and "started with -I" in result.stderr, result
+    result = coop("run", "-o", os.path.join(tmp, "t.coop"), "--", python, script, env=env)
+    assert result.returncode == 0 and "nothing in it made a tensor" in result.stderr, result
+
+
 def test_silent(tmp):
     result = coop("run", "-o", os.path.join(tmp, "t.coop"), "--", "sh", "-c", "exit 3")
     assert result.returncode == 3

@@ -437,6 +437,30 @@ test_small_ring (Fixture *f, gconstpointer user)
   coop_frame_unref (frame);
 }
 
+/* A session that is let go leaves the script running; its captured output breaks nothing. */
+static void
+test_let_go (Fixture *f, gconstpointer user)
+{
+  CoopRunOptions options;
+  g_autofree char *result = g_build_filename (f->dir, "result", NULL);
+  g_autofree char *text = NULL;
+  coop_run_options_init (&options);
+  options.argv = g_new0 (char *, 4);
+  options.argv[0] = g_strdup ("sh");
+  options.argv[1] = g_strdup ("-c");
+  options.argv[2] = g_strdup_printf ("%s --events 20000 --rate 20000 --print --done; echo $? > %s.tmp; "
+                                     "mv %s.tmp %s", g_getenv ("COOP_FAKE_TARGET"), result, result, result);
+  options.trace = g_strdup (f->trace);
+  f->session = coop_session_start (&options, NULL);
+  coop_run_options_clear (&options);
+  wait_for_frame (f, 1000);
+  g_clear_object (&f->session);
+  assert_info (f, COOP_RUN_INTERRUPTED, 0, 0);
+  for (int i = 0; i < 1000 && !g_file_get_contents (result, &text, NULL, NULL); i++)
+    g_usleep (10000);
+  g_assert_cmpstr (text, ==, "0\n");
+}
+
 static void
 test_attach (Fixture *f, gconstpointer user)
 {
@@ -453,6 +477,8 @@ test_attach (Fixture *f, gconstpointer user)
   finish (f);
   g_assert_cmpint (coop_session_get_state (f->session), ==, COOP_SESSION_ENDED);
   g_assert_cmpint (coop_session_get_exit (f->session), ==, 0);
+  g_autoptr (GArray) usage = coop_session_usage (f->session, 100000);
+  g_assert_cmpuint (g_array_index (usage, CoopSample, 0).ts, <, 20000000);   /* from the start on */
   while (coop_session_get_state (first) < COOP_SESSION_ENDED)
     g_usleep (1000);
   CoopFrame *a = coop_session_frame (first), *b = coop_session_frame (f->session);
@@ -493,6 +519,7 @@ main (int argc, char **argv)
   ADD ("unwritable", test_unwritable);
   ADD ("two-to-one-file", test_two_to_one_file);
   ADD ("small-ring", test_small_ring);
+  ADD ("let-go", test_let_go);
   ADD ("attach", test_attach);
   ADD ("attach-refused", test_attach_refused);
   return g_test_run ();
