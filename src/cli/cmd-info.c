@@ -112,10 +112,7 @@ run_state (const Report *r)
 static char *
 name_piece (const Report *r, const CoopMapPiece *p)
 {
-  CoopOpInfo op;
-  const char *name = coop_model_op (r->at_peak, p->op, &op) ? op.name : NULL;
-  if (name != NULL && g_str_has_prefix (name, "aten::"))
-    name += strlen ("aten::");
+  g_autofree char *name = coop_model_op_text (r->at_peak, p->op);
   if (p->tensor == 0)
     return name != NULL ? g_strdup_printf ("workspace of %s", name) : g_strdup ("unclaimed block");
   return name != NULL ? g_strdup_printf ("%s output", name) : g_strdup ("made outside operators");

@@ -139,7 +139,9 @@ coop_apply_evict (const CoopApply *c)
   model->totals.evicted_bytes += e->bytes;
   if (c->ev->more > 0)
     memcpy (&victim.why, c->body, sizeof victim.why);
-  if (model->last.id != e->search || model->victims->len == 0)
+  /* Evictions without a search (0) belong together while nothing comes between them. */
+  if (model->last.id != e->search || model->victims->len == 0
+      || (e->search == 0 && c->ev->seq != model->victim_seq + 1))
     {
       g_array_set_size (model->victims, 0);
       model->last = (CoopLastEviction) { .seq = c->ev->seq, .id = e->search };
@@ -147,6 +149,7 @@ coop_apply_evict (const CoopApply *c)
         model->last = model->search;
     }
   g_array_append_val (model->victims, victim);
+  model->victim_seq = c->ev->seq;
   if (block == NULL)
     return result;
   Tensor *tensor = block->tensor;

@@ -87,6 +87,7 @@ struct CoopModel {
   CoopLastEviction search; /* the latest search, victims or not */
   CoopLastEviction last;
   GArray *victims;      /* CoopVictim, of `last` */
+  guint64 victim_seq;   /* event of the latest victim */
   gboolean has_oom;
   CoopLastOom oom;
 };

@@ -113,6 +113,7 @@ coop_model_save_parts (const CoopModel *model, gboolean with_text)
   put_raw (out, &model->search, sizeof model->search);
   put_raw (out, &model->last, sizeof model->last);
   put_raw (out, model->victims->data, model->victims->len * sizeof (CoopVictim));
+  put (out, model->victim_seq);
   put (out, model->has_oom);
   put_raw (out, &model->oom, sizeof model->oom);
   put_all (out, &model->tensors, (void (*) (GByteArray *, gconstpointer)) put_tensor);
@@ -341,6 +342,7 @@ get_decisions (In *in, CoopModel *model)
   g_array_set_size (model->victims, bytes / sizeof (CoopVictim));
   in->at = start;
   get_raw (in, model->victims->data, bytes);
+  model->victim_seq = get (in);
   model->has_oom = get (in) != 0;
   get_raw (in, &model->oom, sizeof model->oom);
 }

@@ -67,12 +67,24 @@ add_size (GString *out, guint64 bytes)
   g_string_append (out, text);
 }
 
-static const char *
-op_name (const CoopModel *model, guint64 id)
+/* The part of an operator's name that people say. */
+static char *
+short_name (const char *name)
+{
+  if (g_str_has_prefix (name, "aten::"))
+    name += strlen ("aten::");
+  else if (g_str_has_prefix (name, "aten."))
+    name += strlen ("aten.");
+  return g_str_has_suffix (name, ".default") ? g_strndup (name, strlen (name) - strlen (".default"))
+                                             : g_strdup (name);
+}
+
+char *
+coop_model_op_text (const CoopModel *model, guint64 id)
 {
   const Op *op = coop_id_map_get (&model->ops, id);
   const char *name = op != NULL ? coop_model_string (model, op->name) : NULL;
-  return name != NULL && g_str_has_prefix (name, "aten::") ? name + strlen ("aten::") : name;
+  return name != NULL ? short_name (name) : NULL;
 }
 
 /* "conv2d output", "state", "tensor 17": the most telling that is known. */
@@ -80,7 +92,7 @@ static void
 add_tensor (const CoopModel *model, GString *out, guint64 id)
 {
   const Tensor *tensor = coop_id_map_get (&model->tensors, id);
-  const char *name = tensor != NULL ? op_name (model, tensor->op_id) : NULL;
+  g_autofree char *name = tensor != NULL ? coop_model_op_text (model, tensor->op_id) : NULL;
   if (tensor != NULL && tensor->kind == COOP_KIND_STATE)
     g_string_append (out, "state");
   else if (name != NULL)
@@ -102,11 +114,11 @@ add_place (GString *out, guint64 bytes, guint64 addr)
 static void
 describe_block (const CoopModel *model, GString *out, const CoopEvent *ev)
 {
-  const char *name;
+  g_autofree char *name = NULL;
   switch (ev->kind)
     {
     case COOP_EVENT_ALLOC:
-      name = op_name (model, ev->u.alloc.op);
+      name = coop_model_op_text (model, ev->u.alloc.op);
       g_string_append (out, name != NULL ? name : "block");
       add_place (out, ev->u.alloc.bytes, ev->u.alloc.addr);
       break;
@@ -167,8 +179,8 @@ describe_policy (GString *out, const CoopEvent *ev)
 static void
 describe_op (const CoopModel *model, GString *out, const CoopEvent *ev)
 {
-  const char *name = ev->kind == COOP_EVENT_OP_BEGIN ? coop_model_string (model, ev->u.op_begin.name)
-                                                     : op_name (model, ev->u.op_end.id);
+  const char *full = ev->kind == COOP_EVENT_OP_BEGIN ? coop_model_string (model, ev->u.op_begin.name) : NULL;
+  g_autofree char *name = full != NULL ? short_name (full) : coop_model_op_text (model, ev->u.op_begin.id);
   g_string_append_printf (out, "%s %" G_GUINT64_FORMAT, name != NULL ? name : "operator", ev->u.op_begin.id);
   if (ev->kind == COOP_EVENT_OP_BEGIN && ev->u.op_begin.replay_of != 0)
     g_string_append_printf (out, " again (%" G_GUINT64_FORMAT ")", ev->u.op_begin.replay_of);

@@ -117,6 +117,8 @@ typedef struct {
 } CoopOpInfo;
 /* Operators are forgotten once no live or evicted tensor comes from them. */
 gboolean coop_model_op (const CoopModel *model, guint64 id, CoopOpInfo *info);
+/* "convolution" for "aten.convolution.default" or "aten::convolution"; NULL if unknown. g_free. */
+char *coop_model_op_text (const CoopModel *model, guint64 op);
 /* "train.py:18 in forward", innermost frame; NULL if unknown. Free with g_free. */
 char *coop_model_stack_text (const CoopModel *model, guint64 stack);
 

@@ -176,7 +176,8 @@ load_sizes (CoopReader *reader, Sizes *sizes, const Survivors *s, GError **error
     {
       Storage *storage = storage_of (sizes, sqlite3_column_int64 (row, 1));
       storage->bytes = MAX (storage->bytes, rounded (sqlite3_column_int64 (row, 2)));
-      coop_id_map_set (&sizes->tensors, sqlite3_column_int64 (row, 0), storage);
+      if (sqlite3_column_int64 (row, 0) != 0)
+        coop_id_map_set (&sizes->tensors, sqlite3_column_int64 (row, 0), storage);
     }
   sqlite3_finalize (row);
   g_hash_table_iter_init (&iter, s->tensors);

@@ -213,7 +213,7 @@ rows_tensor (CoopStore *store, const CoopEvent *ev, const void *body)
       break;
     case COOP_EVENT_WRITE:
       claim_life (store, ev->u.write.block, ev->u.write.new_tensor);
-      if (ev->u.write.new_tensor == ev->u.write.old_tensor)
+      if (ev->u.write.new_tensor == ev->u.write.old_tensor || ev->u.write.new_tensor == 0)
         break;
       bind = coop_bind (store, COOP_STATEMENT_TENSOR_WRITE);
       coop_bind_int (&bind, ev->u.write.new_tensor);

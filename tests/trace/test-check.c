@@ -192,6 +192,54 @@ test_told_gap (void)
   place_clear (&place);
 }
 
+/* Whatever a target writes is kept, and read back by everything that reads. */
+static void
+test_nonsense (void)
+{
+  Place place = place_new ();
+  for (guint32 seed = 1; seed <= 8; seed++)
+    {
+      g_autoptr (GRand) rand = g_rand_new_with_seed (seed);
+      GError *error = NULL;
+      CoopTraceInfo info;
+      CoopGen *gen = coop_gen_new (seed, BUDGET);
+      CoopModel *model = coop_model_new ();
+      CoopStore *store = coop_store_create (place.path, NULL, &error);
+      const void *body;
+      for (guint i = 0; i < 5000; i++)
+        {
+          CoopEvent ev = *coop_gen_next (gen, &body);
+          guint8 copy[1024] = { 0 };
+          memcpy (copy, body != NULL ? body : "", body != NULL ? MIN (64 * ev.more, sizeof copy) : 0);
+          if (i > 200 && g_rand_int_range (rand, 0, 8) == 0)
+            {
+              ev.kind = g_rand_boolean (rand) ? (guint) g_rand_int_range (rand, 0, 70) : ev.kind;
+              ev.more = g_rand_int_range (rand, 0, 17);
+              ev.u.word[g_rand_int_range (rand, 0, 5)] = g_rand_boolean (rand) ? g_rand_int (rand) % 400 : g_rand_int (rand);
+              copy[g_rand_int_range (rand, 0, 1024)] = g_rand_int (rand);
+            }
+          coop_model_apply (model, &ev, copy, NULL);
+          coop_store_append (store, model, &ev, copy);
+        }
+      const char *why;
+      g_assert_cmpuint (coop_store_lost (store, &why), ==, 0);
+      coop_store_close (store, COOP_RUN_ENDED, 0, &error);
+      g_assert_no_error (error);
+      g_autoptr (GArray) findings = coop_check (place.path, 100, NULL, NULL, &error);
+      g_assert_no_error (error);
+      g_assert_cmpuint (findings->len, >, 0);
+      CoopReader *reader = coop_reader_open (place.path, &error);
+      g_assert_true (coop_reader_info (reader, &info, &error));
+      coop_trace_info_clear (&info);
+      g_autoptr (GArray) usage = coop_reader_usage (reader, 0, G_MAXUINT64, 100, &error);
+      g_assert_no_error (error);
+      coop_reader_free (reader);
+      coop_model_free (model);
+      coop_gen_free (gen);
+    }
+  place_clear (&place);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -200,5 +248,6 @@ main (int argc, char **argv)
   g_test_add_func ("/check/plants", test_plants);
   g_test_add_func ("/check/damaged", test_damaged);
   g_test_add_func ("/check/told-gap", test_told_gap);
+  g_test_add_func ("/check/nonsense", test_nonsense);
   return g_test_run ();
 }

@@ -187,6 +187,74 @@ test_forgets (void)
   coop_gen_free (gen);
 }
 
+/* Events that make no sense are faults, never crashes; what the model then shows still adds up. */
+static void
+test_nonsense (void)
+{
+  for (guint32 seed = 1; seed <= 30; seed++)
+    {
+      g_autoptr (GRand) rand = g_rand_new_with_seed (seed);
+      g_autoptr (GArray) pieces = g_array_new (FALSE, FALSE, sizeof (CoopMapPiece));
+      CoopGen *gen = coop_gen_new (seed, BUDGET);
+      CoopModel *model = coop_model_new ();
+      const void *body;
+      for (guint i = 0; i < 6000; i++)
+        {
+          CoopEvent ev = *coop_gen_next (gen, &body);
+          guint8 copy[1024] = { 0 };
+          memcpy (copy, body != NULL ? body : "", body != NULL ? MIN (64 * ev.more, sizeof copy) : 0);
+          if (i > 200 && g_rand_int_range (rand, 0, 4) == 0)
+            {
+              guint word = g_rand_int_range (rand, 0, 5);
+              switch (g_rand_int_range (rand, 0, 6))
+                {
+                case 0:
+                  ev.kind = g_rand_int_range (rand, 0, 70);
+                  ev.more = g_rand_int_range (rand, 0, 17);
+                  break;
+                case 1:
+                  ev.u.word[word] = g_rand_int_range (rand, 0, 400);
+                  break;
+                case 2:
+                  ev.u.word[word] = (guint64) g_rand_int (rand) << 32 | g_rand_int (rand);
+                  break;
+                case 3:
+                  ev.u.word[word] ^= 1;
+                  break;
+                case 4:
+                  ((guint64 *) copy)[g_rand_int_range (rand, 0, 16)] = g_rand_int_range (rand, 0, 400);
+                  break;
+                default:
+                  ev.seq = g_rand_int (rand);
+                }
+            }
+          g_autofree char *detail = NULL;
+          coop_model_apply (model, &ev, copy, &detail);
+          g_autofree char *text = coop_model_describe (model, &ev, copy);
+          g_assert_true (g_utf8_validate (text, -1, NULL));
+        }
+      const CoopModelTotals *t = coop_model_totals (model);
+      guint64 used = 0, at = 0;
+      coop_model_pieces (model, pieces);
+      for (guint i = 0; i < pieces->len; i++)
+        {
+          const CoopMapPiece *p = &g_array_index (pieces, CoopMapPiece, i);
+          g_assert_cmpuint (p->addr, ==, at);
+          at += p->bytes;
+          used += p->used ? p->bytes : 0;
+        }
+      g_assert_cmpuint (t->used, ==, used);
+      g_assert_cmpuint (t->pinned + t->evictable, ==, used);
+      CoopModel *copy = coop_model_copy (model);
+      g_autoptr (GBytes) a = coop_model_save (model);
+      g_autoptr (GBytes) b = coop_model_save (copy);
+      g_assert_true (g_bytes_equal (a, b));
+      coop_model_free (copy);
+      coop_model_free (model);
+      coop_gen_free (gen);
+    }
+}
+
 /* ---- by hand ---- */
 
 typedef struct {
@@ -396,6 +464,10 @@ test_describe (void)
   g_autofree char *text = coop_model_describe (hand.model, &ev, &why);
   g_assert_cmpstr (text, ==, "evict conv2d output 3 36.0 MiB at 0x1a00000");
   put (&hand, (CoopEvent) { .kind = COOP_EVENT_STRING, .u.string = { 2, 11 } }, "/a/train.py", 11);
+  put (&hand, (CoopEvent) { .kind = COOP_EVENT_STRING, .u.string = { 4, 24 } }, "aten.convolution.default", 24);
+  PUT (&hand, .kind = COOP_EVENT_OP_BEGIN, .u.op_begin = { .id = 2, .name = 4 });
+  g_autofree char *op = coop_model_op_text (hand.model, 2);
+  g_assert_cmpstr (op, ==, "convolution");
   put (&hand, (CoopEvent) { .kind = COOP_EVENT_STRING, .u.string = { 3, 7 } }, "forward", 7);
   PUT (&hand, .kind = COOP_EVENT_FRAME, .u.frame = { 1, 2, 3, 18 });
   PUT (&hand, .kind = COOP_EVENT_STACK, .u.stack = { 1, 0, 1 });
@@ -413,6 +485,7 @@ main (int argc, char **argv)
   g_test_add_func ("/model/save", test_save);
   g_test_add_func ("/model/load-damaged", test_load_damaged);
   g_test_add_func ("/model/forgets", test_forgets);
+  g_test_add_func ("/model/nonsense", test_nonsense);
   g_test_add_func ("/model/pins", test_pins);
   g_test_add_func ("/model/evict-and-back", test_evict_and_back);
   g_test_add_func ("/model/budget", test_budget);

@@ -317,6 +317,7 @@ assert_denied (CoopReader *reader, const char *sql, const char *part)
 {
   g_autoptr (GError) error = NULL;
   g_autofree char *text = query (reader, sql, &error);
+  g_assert_cmpstr (text, ==, "failed");
   g_assert_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_QUERY);
   if (strstr (error->message, part) == NULL)
     g_error ("%s: \"%s\" does not say \"%s\"", sql, error->message, part);
