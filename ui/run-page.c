@@ -23,6 +23,10 @@
 
 #define TICK_MS 33
 #define WORDS_US (G_USEC_PER_SEC / 4)
+/* A list makes a row for every item anew when it is replaced, which takes its time: while all moves,
+ * only as many are shown as can be seen; once it stands still, those that one may want to search. */
+#define ROWS_MOVING 16
+#define ROWS_STILL 200
 
 struct _CoopRunPage
 {
@@ -42,7 +46,7 @@ struct _CoopRunPage
   guint events_serial, blocks_serial;
   guint64 selected;
   guint64 oom_seq;
-  gboolean paused, setting_scrub, failed;
+  gboolean paused, rows_moving, setting_scrub, failed;
 };
 
 G_DEFINE_FINAL_TYPE (CoopRunPage, coop_run_page, GTK_TYPE_WIDGET)
@@ -93,17 +97,23 @@ show_tables (CoopRunPage *self)
 {
   CoopShot *shot = self->shot;
   GtkWidget *visible = gtk_stack_get_visible_child (GTK_STACK (self->tables));
+  gboolean moving = self->session && !self->paused
+                    && coop_session_get_state (self->session) <= COOP_SESSION_RECORDING;
+  guint n = moving ? ROWS_MOVING : ROWS_STILL;
+  if (moving != self->rows_moving)
+    self->events_serial = self->blocks_serial = 0;
+  self->rows_moving = moving;
   if (!gtk_widget_get_visible (self->drawer))
     return;
   if (visible == self->events && shot->events && shot->events_serial != self->events_serial)
     {
-      g_autoptr (GPtrArray) rows = coop_words_for_events (shot->events);
+      g_autoptr (GPtrArray) rows = coop_words_for_events (shot->events, n);
       coop_table_set_rows (COOP_TABLE (self->events), rows);
       self->events_serial = shot->events_serial;
     }
   if (visible == self->blocks && shot->scene && shot->map_serial != self->blocks_serial)
     {
-      g_autoptr (GPtrArray) rows = coop_words_for_blocks (shot->scene, 100);
+      g_autoptr (GPtrArray) rows = coop_words_for_blocks (shot->scene, n);
       coop_table_set_rows (COOP_TABLE (self->blocks), rows);
       self->blocks_serial = shot->map_serial;
     }

@@ -107,10 +107,10 @@ coop_words_new_block_table (void)
 }
 
 GPtrArray *
-coop_words_for_events (GPtrArray *events)
+coop_words_for_events (GPtrArray *events, guint n)
 {
   GPtrArray *rows = g_ptr_array_new_with_free_func (g_object_unref);
-  for (guint i = events->len; i-- > 0;)
+  for (guint i = events->len; i-- > 0 && rows->len < n;)
     {
       const CoopEventLine *line = events->pdata[i];
       CoopTableRow *row = coop_table_row_new (line->seq + 1);
@@ -122,14 +122,45 @@ coop_words_for_events (GPtrArray *events)
   return rows;
 }
 
-static int
-larger_first (gconstpointer a, gconstpointer b, gpointer data)
+static gboolean
+is_larger (const CoopMapPiece *pieces, guint a, guint b)
 {
-  const CoopMapPiece *pieces = data;
-  guint64 x = pieces[*(const guint *) a].bytes, y = pieces[*(const guint *) b].bytes;
-  if (x != y)
-    return x > y ? -1 : 1;
-  return *(const guint *) a < *(const guint *) b ? -1 : 1;
+  return pieces[a].bytes != pieces[b].bytes ? pieces[a].bytes > pieces[b].bytes : a < b;
+}
+
+/* Indices of the n largest pieces, largest first. One pass, since there may be a hundred thousand and
+ * the main loop must not wait: almost every piece is turned away at the first comparison. */
+static guint
+find_largest (const CoopFrame *frame, guint *top, guint n)
+{
+  guint found = 0;
+  for (guint i = 0; i < frame->n_pieces; i++)
+    {
+      if (found == n && !is_larger (frame->pieces, i, top[n - 1]))
+        continue;
+      guint at = found < n ? found++ : n - 1;
+      for (; at > 0 && is_larger (frame->pieces, i, top[at - 1]); at--)
+        top[at] = top[at - 1];
+      top[at] = i;
+    }
+  return found;
+}
+
+static CoopTableRow *
+row_for_piece (const CoopFrame *frame, const CoopMapPiece *piece)
+{
+  CoopTableRow *row = coop_table_row_new (piece->used ? piece->block : 0);
+  guint64 age = frame->totals.ts > piece->used_ts ? frame->totals.ts - piece->used_ts : 0;
+  coop_table_row_take (row, 0, coop_format_bytes (piece->bytes));
+  coop_table_row_take (row, 1, coop_format_addr (piece->addr));
+  coop_table_row_take (row, 2, g_strdup (piece->used ? coop_legend_kind_name (piece->kind) : _("Hole")));
+  if (piece->used)
+    {
+      coop_table_row_take (row, 3, coop_format_ns (age));
+      coop_table_row_take (row, 4, piece->cost ? coop_format_ns (piece->cost) : g_strdup ("–"));
+      coop_table_row_take (row, 5, g_strdup (coop_legend_pin_name (piece->pin)));
+    }
+  return row;
 }
 
 GPtrArray *
@@ -137,26 +168,10 @@ coop_words_for_blocks (const CoopScene *scene, guint n)
 {
   const CoopFrame *frame = scene->frame;
   GPtrArray *rows = g_ptr_array_new_with_free_func (g_object_unref);
-  g_autoptr (GArray) order = g_array_sized_new (FALSE, FALSE, sizeof (guint), frame->n_pieces);
-  for (guint i = 0; i < frame->n_pieces; i++)
-    g_array_append_val (order, i);
-  g_array_sort_with_data (order, larger_first, frame->pieces);
-  for (guint i = 0; i < MIN (n, order->len); i++)
-    {
-      const CoopMapPiece *piece = &frame->pieces[g_array_index (order, guint, i)];
-      CoopTableRow *row = coop_table_row_new (piece->used ? piece->block : 0);
-      guint64 age = frame->totals.ts > piece->used_ts ? frame->totals.ts - piece->used_ts : 0;
-      coop_table_row_take (row, 0, coop_format_bytes (piece->bytes));
-      coop_table_row_take (row, 1, coop_format_addr (piece->addr));
-      coop_table_row_take (row, 2, g_strdup (piece->used ? coop_legend_kind_name (piece->kind) : _("Hole")));
-      if (piece->used)
-        {
-          coop_table_row_take (row, 3, coop_format_ns (age));
-          coop_table_row_take (row, 4, piece->cost ? coop_format_ns (piece->cost) : g_strdup ("–"));
-          coop_table_row_take (row, 5, g_strdup (coop_legend_pin_name (piece->pin)));
-        }
-      g_ptr_array_add (rows, row);
-    }
+  g_autofree guint *top = g_new (guint, n + 1);
+  guint found = find_largest (frame, top, n);
+  for (guint i = 0; i < found; i++)
+    g_ptr_array_add (rows, row_for_piece (frame, &frame->pieces[top[i]]));
   return rows;
 }
 

@@ -18,8 +18,8 @@ char *coop_words_for_oom (const CoopLastOom *oom);
 
 GtkWidget *coop_words_new_event_table (void);
 GtkWidget *coop_words_new_block_table (void);
-/* Rows for them: CoopEventLine, newest first; the n largest pieces of the map. */
-GPtrArray *coop_words_for_events (GPtrArray *events);
+/* Rows for them: the n newest CoopEventLine, newest first; the n largest pieces of the map. */
+GPtrArray *coop_words_for_events (GPtrArray *events, guint n);
 GPtrArray *coop_words_for_blocks (const CoopScene *scene, guint n);
 
 /* Samples and names of the chart's lines, in the theme in force. Replaces what is there. */

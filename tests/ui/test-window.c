@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The window around a made-up session: what it shows of it, what it passes on to it, and that its main
+ * loop answers all the time.
+ */
+#include <glib/gstdio.h>
+#include <stdio.h>
+
+#include "../support/gen-events.h"
+#include "fake-session.h"
+#include "policy-panel.h"
+#include "run-page.h"
+#include "ui-support.h"
+#include "window.h"
+
+#define MIB (1 << 20)
+
+/* The session that the window has started. */
+static CoopSession *
+session_of (GtkWidget *window)
+{
+  CoopSession *session = g_object_get_data (G_OBJECT (window), "coop-session");
+  g_assert_nonnull (session);
+  return session;
+}
+
+static GtkWidget *
+open_window (const char *program, guint64 budget)
+{
+  GtkWidget *window = coop_window_new (NULL);
+  CoopRunOptions options;
+  coop_run_options_init (&options);
+  options.argv = g_strsplit (program, " ", -1);
+  options.policy.v[COOP_PARAM_BUDGET].i = (gint64) budget;
+  gtk_window_present (GTK_WINDOW (window));
+  if (coop_window_run (COOP_WINDOW (window), &options))
+    g_object_set_data (G_OBJECT (window), "coop-session", fake_session_last ());
+  coop_run_options_clear (&options);
+  return window;
+}
+
+static const CoopFrame *
+frame_of (GtkWidget *window)
+{
+  return coop_run_page_get_frame (COOP_RUN_PAGE (find_widget (window, COOP_TYPE_RUN_PAGE)));
+}
+
+static gboolean
+shows (GtkWidget *window, const char *text)
+{
+  return find_text (window, text) != NULL;
+}
+
+static void
+test_run (void)
+{
+  GtkWidget *window = open_window ("python3 train.py", 64 * MIB);
+  CoopSession *session = session_of (window);
+  g_assert_true (shows (window, "train.py"));
+  fake_session_play (session, 3000);
+  CoopFrame *newest = coop_session_frame (session);
+  spin_until (frame_of (window) && frame_of (window)->totals.seq == newest->totals.seq);
+  coop_frame_unref (newest);
+  spin_until (shows (window, "recording"));
+
+  fake_session_say (session, "12 events were dropped");
+  g_assert_cmpstr (coop_window_get_said (COOP_WINDOW (window)), ==, "12 events were dropped");
+
+  g_action_group_activate_action (G_ACTION_GROUP (window), "pause", NULL);
+  spin_until (shows (window, "view paused"));
+  spin_ms (100);
+  guint64 seq = frame_of (window)->totals.seq;
+  fake_session_play (session, 1000);
+  spin_ms (200);
+  g_assert_cmpuint (frame_of (window)->totals.seq, ==, seq);
+  g_action_group_activate_action (G_ACTION_GROUP (window), "pause", NULL);
+  spin_until (frame_of (window)->totals.seq > seq);
+
+  g_action_group_activate_action (G_ACTION_GROUP (window), "stop", NULL);
+  g_assert_cmpuint (fake_session_get_stops (session), ==, 1);
+  fake_session_end (session, COOP_SESSION_ENDED, 3);
+  g_assert_true (shows (window, "ended with status 3"));
+  g_assert_false (g_action_group_get_action_enabled (G_ACTION_GROUP (window), "stop"));
+  assert_finalized (window);
+}
+
+static void
+test_sliders (void)
+{
+  GtkWidget *window = open_window ("python3 train.py", 64 * MIB);
+  CoopSession *session = session_of (window);
+  FakeChange change;
+  fake_session_play (session, 500);
+  spin_until (frame_of (window));
+  GtkWidget *panel = find_widget (window, COOP_TYPE_POLICY_PANEL);
+  gtk_range_set_value (GTK_RANGE (find_widget (panel, GTK_TYPE_SCALE)), 48);
+  g_assert_true (fake_session_get_change (session, 0, &change));
+  g_assert_cmpint (change.param, ==, COOP_PARAM_BUDGET);
+  g_assert_cmpint (change.value.i, ==, 48 * MIB);
+  g_assert_cmpint (change.source, ==, COOP_SOURCE_SLIDER);
+  g_assert_false (fake_session_get_change (session, 1, &change));
+  fake_session_end (session, COOP_SESSION_ENDED, 0);
+  assert_finalized (window);
+}
+
+static void
+test_out_of_memory (void)
+{
+  GtkWidget *window = open_window ("python3 train.py", 8 * MIB);
+  CoopSession *session = session_of (window);
+  FakeChange change;
+  fake_session_fill (session, 8, MIB);
+  fake_session_oom (session, 3 * MIB, 11 * MIB);
+  spin_until (shows (window, "3.0 MiB were asked for, 4.0 MiB are free, the largest hole is 1.0 MiB"));
+  g_assert_true (shows (window, "3.0 MiB pinned: constant"));
+  g_assert_true (shows (window, "A budget of 11.0 MiB would do"));
+  GtkWidget *button = gtk_widget_get_ancestor (find_text (window, "Set Budget to 11.0 MiB"), GTK_TYPE_BUTTON);
+  g_signal_emit_by_name (button, "clicked");
+  g_assert_true (fake_session_get_change (session, 0, &change));
+  g_assert_cmpint (change.value.i, ==, 11 * MIB);
+  fake_session_end (session, COOP_SESSION_KILLED, 9);
+  g_assert_true (shows (window, "killed by signal 9"));
+  assert_finalized (window);
+}
+
+static void
+test_refused (void)
+{
+  GtkWidget *window = open_window ("missing", 0);
+  g_assert_cmpstr (coop_window_get_said (COOP_WINDOW (window)), ==, "no such program: missing");
+  g_assert_false (coop_window_is_busy (COOP_WINDOW (window)));
+
+  g_autofree char *path = g_strdup_printf ("%s/not-a-trace-%d.coop", g_get_tmp_dir (), g_random_int ());
+  g_assert_true (g_file_set_contents (path, "hello", -1, NULL));
+  coop_window_open (COOP_WINDOW (window), path);
+  spin_until (coop_window_get_said (COOP_WINDOW (window)));
+  g_assert_nonnull (strstr (coop_window_get_said (COOP_WINDOW (window)), path));
+  g_assert_false (coop_window_is_busy (COOP_WINDOW (window)));
+  g_unlink (path);
+  assert_finalized (window);
+}
+
+/* ---- the main loop answers ---- */
+
+typedef struct {
+  gint64 last, worst;
+  guint64 queued;
+} Beat;
+
+/* ns for which this thread was ready to run and had no processor, because others had it. */
+static guint64
+queued_ns (void)
+{
+  guint64 ran = 0, queued = 0;
+  FILE *file = fopen ("/proc/thread-self/schedstat", "r");
+  if (file && fscanf (file, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &ran, &queued) != 2)
+    queued = 0;
+  if (file)
+    fclose (file);
+  return queued;
+}
+
+static gboolean
+beat (gpointer data)
+{
+  Beat *b = data;
+  gint64 now = g_get_monotonic_time ();
+  guint64 queued = queued_ns ();
+  if (b->last > 0)
+    b->worst = MAX (b->worst, now - b->last - (gint64) ((queued - b->queued) / 1000));
+  b->last = now;
+  b->queued = queued;
+  return G_SOURCE_CONTINUE;
+}
+
+typedef struct {
+  CoopSession *session;
+  gint stop;
+} Player;
+
+static gpointer
+play (gpointer data)
+{
+  Player *player = data;
+  while (!g_atomic_int_get (&player->stop))
+    {
+      fake_session_play (player->session, 200);
+      g_usleep (2000); /* about 100,000 events a second */
+    }
+  return NULL;
+}
+
+/* The longest time for which a message would have had to wait for the window, in ms. That the
+ * processor was away at others' is not the window's doing and is taken off. */
+static double
+worst_wait (guint ms)
+{
+  Beat b = { 0 };
+  GMainLoop *loop = g_main_loop_new (NULL, FALSE);
+  guint source = g_timeout_add_full (G_PRIORITY_DEFAULT, 1, beat, &b, NULL);
+  g_timeout_add_once (ms, (GSourceOnceFunc) g_main_loop_quit, loop);
+  g_main_loop_run (loop);
+  g_source_remove (source);
+  g_main_loop_unref (loop);
+  g_test_message ("longest wait in %u ms: %.1f ms", ms, (double) b.worst / 1000);
+  return (double) b.worst / 1000;
+}
+
+static void
+test_answers_while_running (void)
+{
+  GtkWidget *window = open_window ("python3 train.py", 64 * MIB);
+  Player player = { session_of (window), 0 };
+  fake_session_play (player.session, 2000);
+  spin_until (frame_of (window));
+  GThread *thread = g_thread_new ("player", play, &player);
+  spin_ms (500);
+  double worst = worst_wait (4000);
+  g_atomic_int_set (&player.stop, 1);
+  g_thread_join (thread);
+  g_assert_cmpfloat (worst, <, 50);
+  fake_session_end (player.session, COOP_SESSION_ENDED, 0);
+  assert_finalized (window);
+}
+
+static gpointer
+touch (gpointer data)
+{
+  Player *player = data;
+  while (!g_atomic_int_get (&player->stop))
+    {
+      fake_session_touch (player->session);
+      g_usleep (20000);
+    }
+  return NULL;
+}
+
+/* The same with 200,000 pieces, redrawn all the time, and the table of blocks shown. */
+static void
+test_answers_with_many_pieces (void)
+{
+  GtkWidget *window = open_window ("python3 train.py", 64 * MIB);
+  CoopSession *session = session_of (window);
+  fake_session_fill (session, 200000, 512);
+  spin_until (frame_of (window));
+  GtkWidget *stack = gtk_widget_get_ancestor (find_text (window, "What happened"), GTK_TYPE_STACK);
+  gtk_stack_set_visible_child_name (GTK_STACK (stack), "blocks");
+  spin_until (frame_of (window)->n_pieces == 200000);
+  Player player = { session, 0 };
+  GThread *thread = g_thread_new ("touch", touch, &player);
+  spin_ms (500);
+  double worst = worst_wait (4000);
+  g_atomic_int_set (&player.stop, 1);
+  g_thread_join (thread);
+  g_assert_cmpfloat (worst, <, 50);
+  fake_session_end (session, COOP_SESSION_ENDED, 0);
+  assert_finalized (window);
+}
+
+int
+main (int argc, char **argv)
+{
+  gtk_test_init (&argc, &argv);
+  adw_init ();
+  g_test_add_func ("/ui/window/run", test_run);
+  g_test_add_func ("/ui/window/sliders", test_sliders);
+  g_test_add_func ("/ui/window/out-of-memory", test_out_of_memory);
+  g_test_add_func ("/ui/window/refused", test_refused);
+  g_test_add_func ("/ui/window/answers-while-running", test_answers_while_running);
+  g_test_add_func ("/ui/window/answers-with-many-pieces", test_answers_with_many_pieces);
+  return g_test_run ();
+}
