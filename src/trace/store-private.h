@@ -2,7 +2,8 @@
 /* What the files of the store share.
  *
  *   store.c        the file: create, lock, batches, failure, close
- *   store-rows.c   one event -> its rows
+ *   store-rows.c   one event -> its rows; blocks, tensors, operators
+ *   store-marks.c  decisions, texts, marks
  *   store-lod.c    usage over time
  *   store-lock.c   who writes
  */
@@ -113,6 +114,15 @@ void coop_store_rows (CoopStore *store, const CoopModel *model, const CoopEvent 
 /* Rows of what has not ended: blocks that live, operators that run. */
 void coop_store_open_rows (CoopStore *store);
 void coop_store_rows_clear (CoopStore *store);
+
+/* store-marks.c: one function a kind of event or a few */
+void coop_store_row_search (CoopStore *store, const CoopEvent *ev, const void *body);
+void coop_store_row_policy (CoopStore *store, const CoopEvent *ev);
+void coop_store_row_oom (CoopStore *store, const CoopEvent *ev, const void *body);
+void coop_store_row_warning (CoopStore *store, const CoopEvent *ev, const void *body);
+void coop_store_rows_text (CoopStore *store, const CoopEvent *ev, const void *body);
+void coop_store_rows_pool (CoopStore *store, const CoopEvent *ev);
+void coop_store_rows_mark (CoopStore *store, const CoopModel *model, const CoopEvent *ev);
 
 /* store-lod.c */
 void coop_store_lod_add (CoopStore *store, const CoopEvent *ev, const CoopModelTotals *totals);
