@@ -73,6 +73,8 @@ hand_out (CoopEngine *e, CoopRequest *req, uint32_t p)
   e->allocs++;
   if (e->pool.live > e->peak)
     e->peak = e->pool.live;
+  if (e->pool.live + e->evicted > e->held_peak)
+    e->held_peak = e->pool.live + e->evicted;
   coop_emit_alloc (e, n);
   req->addr = n->addr;
 }

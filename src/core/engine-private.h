@@ -167,6 +167,7 @@ struct CoopEngine
   bool ever_backward;
   uint64_t first_state;  /* bytes of state when the first step began */
   uint64_t peak, evicted, largest_set;
+  uint64_t held_peak;    /* largest sum of live bytes and evicted ones */
   uint64_t allocs, frees, evictions, evicted_bytes, searches, search_ns;
   uint64_t ops_run, replays, ooms, moves, op_ns, replay_ns;
   double fragmentation;  /* sum over searches */

@@ -89,9 +89,11 @@ constants_to_come (const CoopEngine *e, uint64_t constant)
   return constant - state + (full > state ? full : state);
 }
 
-/* A budget that would do, by all that is known: constants to come; the largest set of inputs,
- * outputs and workspace of one operator, more of it as long as no backward was seen, whose sets are
- * larger; 15 % for holes; the share of small blocks. Never less than what just failed. */
+/* A budget that would do, by all that is known: constants to come; a few times the largest set of
+ * inputs, outputs and workspace of one operator, since a rematerialization keeps the inputs of all
+ * it has begun, and more as long as no backward was seen, whose sets are larger; half as much again
+ * for evictors that do not free in one piece; 15 % for holes; the share of small blocks. Never less
+ * than what just failed. It cannot know what the script has not come to. */
 static uint64_t
 advise (const CoopEngine *e, const CoopOom *oom)
 {
@@ -99,8 +101,15 @@ advise (const CoopEngine *e, const CoopOom *oom)
   uint64_t set = oom->pinned[COOP_PIN_OPERATOR] + oom->unclaimed + coop_round (oom->asked);
   if (e->largest_set > set)
     set = e->largest_set;
-  double factor = e->ever_backward ? 1.5 : 2.5;
-  double bytes = 1.15 * ((double) constant + factor * (double) set) * 65 / 64;
+  double factor = e->ever_backward ? 2 : 4;
+  if (e->policy.v[COOP_PARAM_EVICTOR].i != COOP_EVICTOR_COOP)
+    factor *= 1.5;
+  double bytes = (double) constant + factor * (double) set;
+  /* from the backward pass on, what the program holds at most is known: enough with no eviction */
+  double all = (double) (e->held_peak + constant - sum_lasting (oom->pinned)) + (double) oom->asked;
+  if (e->ever_backward && all < bytes)
+    bytes = all;
+  bytes *= 1.15 * 65 / 64;
   double least = 1.1 * (double) e->budget + (double) oom->asked;
   if (e->limited && bytes < least)
     bytes = least;

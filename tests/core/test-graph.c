@@ -69,6 +69,13 @@ test_back (void)
   g_assert_cmpuint (ev->u.handover.block, >, ev->u.handover.old_block);
   ev = ref_host_event (host, COOP_EVENT_OP_BEGIN, 3, NULL);
   g_assert_cmpuint (ev->u.op_begin.replay_of, ==, 1);
+  /* replays move the clock: a was used when b's replay, of 7, began */
+  const void *body;
+  ref_host_stress (host);
+  ref_host_event (host, COOP_EVENT_EVICT, 2, &body);
+  g_assert_cmpuint (((const CoopEvictBody *) body)->staleness, ==, 7);
+  ref_host_event (host, COOP_EVENT_EVICT, 3, &body);
+  g_assert_cmpuint (((const CoopEvictBody *) body)->staleness, ==, 0);
   drop (host, 2, a, b);
   ref_host_free (host);
 }
@@ -441,6 +448,36 @@ test_replay_fails (void)
   ref_host_free (host);
 }
 
+/* A half-written version that another call had brought back is not used by that call. */
+static void
+test_spoiled (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 10, 0), *r[2];
+  CoopTensor *old = x->tensor;
+  for (unsigned i = 0; i < 2; i++)
+    r[i] = ref_make (host, K, 1 + i, 1, x);
+  ref_write (host, x, COOP_USE_WRITE, 10);
+  ref_host_stress (host);
+  RefCall first, second;
+  RefOp a = { .input = { r[0], r[1] }, .n_inputs = 2, .name = 7 };
+  RefOp b = { .input = { x }, .n_inputs = 1, .name = 8 };
+  ref_host_begin (host, &first, &a);
+  g_assert_cmpint (ref_host_advance (host, &first, 2), ==, COOP_STEP_REPLAY);
+  g_assert_cmpint (r[0]->tensor->state, ==, COOP_LIVE);
+  g_assert_cmpint (old->state, ==, COOP_BORROWED);
+  g_assert_cmpuint (old->pins, ==, 0);
+  ref_host_begin (host, &second, &b);
+  host->fail_replays = 1;
+  g_assert_false (ref_host_prepare (host, &second));
+  g_assert_cmpint (old->state, ==, COOP_DEAD);
+  g_assert_true (ref_host_prepare (host, &first));
+  g_assert_true (ref_host_finish (host, &first, NULL));
+  g_assert_true (ref_host_read (host, x));
+  drop (host, 3, x, r[0], r[1]);
+  ref_host_free (host);
+}
+
 /* The pointer leaves: pinned for good, and what depends on it too. KEEP leaves dependents alone. */
 static void
 test_escape (void)
@@ -711,6 +748,7 @@ main (int argc, char **argv)
   g_test_add_func ("/core/graph/versions", test_versions);
   g_test_add_func ("/core/graph/version-pinned-elsewhere", test_version_pinned_elsewhere);
   g_test_add_func ("/core/graph/replay-fails", test_replay_fails);
+  g_test_add_func ("/core/graph/spoiled", test_spoiled);
   g_test_add_func ("/core/graph/escape", test_escape);
   g_test_add_func ("/core/graph/not-recorded", test_not_recorded);
   g_test_add_func ("/core/graph/outputs", test_outputs);

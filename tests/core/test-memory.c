@@ -335,6 +335,11 @@ test_reservation (void)
   CoopRequest first = { .bytes = 8 * K }, second = { .bytes = 512 };
   g_assert_cmpint (coop_engine_alloc (host->engine, &first), ==, COOP_EVICT);
   g_assert_cmpuint (first.n_victims, ==, 2);
+  /* chosen is chosen: another request takes the next best, and gives it back */
+  g_assert_cmpint (coop_engine_alloc (host->engine, &second), ==, COOP_EVICT);
+  g_assert_cmpuint (second.n_victims, ==, 1);
+  g_assert_true (second.victims[0] == s[2]->tensor);
+  coop_engine_cancel (host->engine, &second);
   for (unsigned i = 0; i < 2; i++)
     {
       g_assert_true (first.victims[i] == s[i]->tensor);
@@ -402,6 +407,13 @@ test_fragmentation (void)
   g_assert_cmpuint (totals.free, ==, 2 * K);
   g_assert_cmpuint (totals.peak, ==, 16 * K);
   g_assert_cmpuint (totals.budget, ==, 16 * K);
+  /* one more, with 2 KiB less free */
+  RefStorage *more = ref_make (host, 2 * K, 99, 0);
+  g_assert_true (ref_host_read (host, s[0]));
+  coop_engine_totals (host->engine, &totals);
+  g_assert_cmpuint (totals.searches, ==, 2);
+  g_assert_cmpfloat (totals.fragmentation, ==, (2.0 / 16 + 0) / 2);
+  ref_host_drop (host, more);
   drop_all (host, 5, s);
 }
 
@@ -503,6 +515,25 @@ test_budget_moves (void)
   drop_all (host, 5, rest);
 }
 
+/* A budget that comes later makes no area of small blocks where larger ones lie: windows must be able
+ * to evict those. */
+static void
+test_small_comes_later (void)
+{
+  const uint64_t budget = 8u << 20;
+  CoopPolicy policy = plain (0, COOP_EVICTOR_COOP);
+  RefHost *host = host_new (budget, &policy);
+  RefStorage *s[3];
+  s[0] = ref_make (host, 20 * K, 1, 0);
+  g_assert_cmpuint (s[0]->addr, ==, 0);
+  set_budget (host, budget);
+  s[1] = ref_make (host, K, 1, 0);
+  s[2] = ref_make (host, budget, 1, 0);
+  g_assert_cmpuint (s[0]->addr, ==, COOP_NO_ADDR);
+  g_assert_cmpuint (s[1]->addr, ==, COOP_NO_ADDR);
+  drop_all (host, 3, s);
+}
+
 /* The same program twice gives the same events, bit for bit. */
 static void
 test_repeats (void)
@@ -551,6 +582,7 @@ main (int argc, char **argv)
   g_test_add_func ("/core/memory/groups", test_groups);
   g_test_add_func ("/core/memory/small", test_small);
   g_test_add_func ("/core/memory/budget-moves", test_budget_moves);
+  g_test_add_func ("/core/memory/small-comes-later", test_small_comes_later);
   g_test_add_func ("/core/memory/repeats", test_repeats);
   return g_test_run ();
 }

@@ -74,6 +74,8 @@ bool ref_host_run (RefHost *host, const RefOp *op, RefStorage **outputs);
 /* The same in three: several calls may be open at once. */
 void ref_host_begin (RefHost *host, RefCall *call, const RefOp *op);
 bool ref_host_prepare (RefHost *host, RefCall *call);            /* false: aborted */
+/* At most so many replays of prepare: READY, REPLAY if there is more, LOST if one raised (aborted). */
+CoopNext ref_host_advance (RefHost *host, RefCall *call, unsigned replays);
 bool ref_host_finish (RefHost *host, RefCall *call, RefStorage **outputs);
 void ref_host_abort (RefHost *host, RefCall *call);
 

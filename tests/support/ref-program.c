@@ -125,8 +125,8 @@ run_op (Program *p)
   p->host->fail_replays = p->host->refuse = 0;
 }
 
-/* Two calls at once, as two threads make them: the second begins after the first has its inputs, or
- * while it still gathers them, and ends before it. */
+/* Two calls at once, as two threads make them: the second begins while the first still gathers its
+ * inputs, or after it has them, and ends before it. */
 static void
 run_two (Program *p)
 {
@@ -141,17 +141,18 @@ run_two (Program *p)
     if (has_input (&first, second.input[i]))
       second.use[i] = COOP_USE_READ;
   ref_host_begin (p->host, &a, &first);
-  bool early = pick (p, 2);
-  bool ok = !early || ref_host_prepare (p->host, &a);
+  CoopNext next = ref_host_advance (p->host, &a, pick (p, 6));
+  p->host->fail_replays = pick (p, 8) == 0;
   ref_host_begin (p->host, &b, &second);
   if (ref_host_prepare (p->host, &b) && ref_host_finish (p->host, &b, out))
     for (unsigned i = 0; i < second.n_outputs; i++)
       keep (p, out[i]);
-  if (!ok)
+  p->host->fail_replays = 0;
+  if (next == COOP_STEP_LOST)
     return;
   if (pick (p, 8) == 0)
     ref_host_abort (p->host, &a);
-  else if ((early || ref_host_prepare (p->host, &a)) && ref_host_finish (p->host, &a, out))
+  else if ((next == COOP_STEP_READY || ref_host_prepare (p->host, &a)) && ref_host_finish (p->host, &a, out))
     for (unsigned i = 0; i < first.n_outputs; i++)
       keep (p, out[i]);
 }

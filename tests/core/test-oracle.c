@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recorded training steps through the engine, beside what a separate simulator made of them. */
+#include "support/ref-oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DENSITY 0.004 /* ns/byte: between arithmetic and memory-bound operators of the recordings */
+
+static const char *const programs[] = { "resnet50", "unet", "bert_large", "bilstm" };
+
+static RefRecording *
+load (const char *name)
+{
+  char *path = g_strdup_printf ("%s/oracle/%s.jsonl.gz", g_getenv ("COOP_FIXTURES"), name);
+  RefRecording *r = ref_recording_load (path);
+  g_free (path);
+  return r;
+}
+
+static void
+set_policy (CoopPolicy *policy, const char *name, uint64_t budget)
+{
+  coop_policy_init (policy);
+  coop_policy_preset (policy, g_str_has_prefix (name, "coop") ? COOP_EVICTOR_COOP
+                              : g_str_equal (name, "dtr")     ? COOP_EVICTOR_DTR_EQ
+                                                              : COOP_EVICTOR_LRU);
+  policy->v[COOP_PARAM_GROUPS].i = g_str_has_prefix (name, "coop") && name[4] != '1' ? 2 : 1;
+  policy->v[COOP_PARAM_DENSITY].d = DENSITY;
+  policy->v[COOP_PARAM_SMALL].i = 0;
+  policy->v[COOP_PARAM_HOLD].i = 0;
+  policy->v[COOP_PARAM_THRASH].i = 0;
+  policy->v[COOP_PARAM_BUDGET].i = (int64_t) budget;
+}
+
+/* The recorded peak is the engine's own, to the byte, and without limit nothing is run twice. */
+static void
+test_peak (void)
+{
+  for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
+    {
+      CoopPolicy policy;
+      RefRecording *r = load (programs[i]);
+      set_policy (&policy, "coop", 0);
+      RefOutcome out = ref_recording_run (r, &policy);
+      g_test_message ("%s", programs[i]);
+      g_assert_true (out.ok);
+      g_assert_cmpuint (out.totals.peak, ==, ref_recording_peak (r));
+      g_assert_cmpuint (out.totals.replays, ==, 0);
+      g_assert_cmpstr (out.fault, ==, NULL);
+      ref_recording_free (r);
+    }
+}
+
+static void
+compare (const RefRecording *r, char **row)
+{
+  CoopPolicy policy;
+  double ratio = g_ascii_strtod (row[2], NULL), theirs = g_ascii_strtod (row[4], NULL);
+  bool finished = g_str_equal (row[3], "ok");
+  set_policy (&policy, row[1], (uint64_t) (ratio * (double) ref_recording_peak (r)));
+  RefOutcome out = ref_recording_run (r, &policy);
+  g_test_message ("%-10s %-8s %s  ours %s %.4f (%4u evictions, %4u replays)  theirs %s %.4f (%s, %s)",
+                  row[0], row[1], row[2], out.ok ? "ok " : "no ", out.overhead,
+                  (unsigned) out.totals.evictions, (unsigned) out.totals.replays, row[3], theirs,
+                  row[5], row[6]);
+  g_assert_cmpstr (out.fault, ==, NULL);
+  g_assert_cmpuint (out.totals.peak, <=, policy.v[COOP_PARAM_BUDGET].i);
+  /* few decisions, no ties: to the digit. The same chain cost, while small differences (what outer
+   * frames pin, which of equals) do not yet decide: within 5 % */
+  if (ratio == 0.9 && !g_str_has_prefix (row[1], "coop"))
+    g_assert_cmpfloat (fabs (out.overhead - theirs), <, 0.0001);
+  if (ratio >= 0.7 && g_str_equal (row[1], "coop+eq") && finished)
+    {
+      g_assert_true (out.ok);
+      g_assert_cmpfloat (out.overhead / theirs, <, 1.05);
+      g_assert_cmpfloat (out.overhead / theirs, >, 1 / 1.05);
+    }
+}
+
+static void
+test_overhead (void)
+{
+  char *path = g_strdup_printf ("%s/oracle/results.csv", g_getenv ("COOP_FIXTURES")), *text;
+  g_assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  char **lines = g_strsplit (text, "\n", -1);
+  for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
+    {
+      RefRecording *r = load (programs[i]);
+      for (char **line = lines + 1; *line != NULL; line++)
+        {
+          char **row = g_strsplit (*line, ",", -1);
+          if (row[0] != NULL && g_str_equal (row[0], programs[i]))
+            compare (r, row);
+          g_strfreev (row);
+        }
+      ref_recording_free (r);
+    }
+  g_strfreev (lines);
+  g_free (text);
+  g_free (path);
+}
+
+/* Where memory runs out, the budget that the report names is enough: from 15 % of the peak on, below
+ * which the program ends before an operator of usual size was seen. */
+static void
+test_advice (void)
+{
+  static const char *const names[] = { "coop", "dtr" };
+  unsigned failed = 0;
+  for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
+    {
+      RefRecording *r = load (programs[i]);
+      for (unsigned k = 0; k < G_N_ELEMENTS (names); k++)
+        for (unsigned percent = 15; percent <= 45; percent += 10)
+          {
+            CoopPolicy policy;
+            set_policy (&policy, names[k], ref_recording_peak (r) * percent / 100);
+            RefOutcome out = ref_recording_run (r, &policy);
+            if (out.ok || out.totals.ooms == 0)
+              continue;
+            failed++;
+            policy.v[COOP_PARAM_BUDGET].i = (int64_t) out.advice;
+            RefOutcome again = ref_recording_run (r, &policy);
+            g_test_message ("%s %s %u %%: advice %.0f %% of the peak, %s, overhead %.3f", programs[i],
+                            names[k], percent,
+                            100.0 * (double) out.advice / (double) ref_recording_peak (r),
+                            again.ok ? "enough" : "NOT ENOUGH", again.overhead);
+            g_assert_true (again.ok);
+            g_assert_cmpuint (out.advice, >, ref_recording_peak (r) * percent / 100);
+          }
+      ref_recording_free (r);
+    }
+  g_assert_cmpuint (failed, >, 10);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/core/oracle/peak", test_peak);
+  g_test_add_func ("/core/oracle/overhead", test_overhead);
+  g_test_add_func ("/core/oracle/advice", test_advice);
+  return g_test_run ();
+}
