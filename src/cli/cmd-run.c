@@ -215,6 +215,17 @@ apply_flags (const Flags *flags, CoopRunOptions *options)
   return TRUE;
 }
 
+static void
+clear_flags (Flags *flags)
+{
+  g_free (flags->budget);
+  g_free (flags->evictor);
+  g_free (flags->allocator);
+  g_free (flags->trace);
+  g_free (flags->ring);
+  g_strfreev (flags->set);
+}
+
 static int
 run_session (const CoopRunOptions *options, const Flags *flags)
 {
@@ -273,11 +284,6 @@ coop_cmd_run (int argc, char **argv)
                       : run_session (&options, &flags);
     }
   coop_run_options_clear (&options);
-  g_free (flags.budget);
-  g_free (flags.evictor);
-  g_free (flags.allocator);
-  g_free (flags.trace);
-  g_free (flags.ring);
-  g_strfreev (flags.set);
+  clear_flags (&flags);
   return code;
 }

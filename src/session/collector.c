@@ -26,17 +26,6 @@ take (void *user, const CoopEvent *ev, const void *body)
   return true;
 }
 
-gboolean
-coop_process_alive (int pid)
-{
-  g_autofree char *path = g_strdup_printf ("/proc/%d/stat", pid);
-  g_autofree char *text = NULL;
-  if (!g_file_get_contents (path, &text, NULL, NULL))
-    return FALSE;
-  const char *state = strrchr (text, ')');   /* the name may hold anything */
-  return state != NULL && state[1] == ' ' && state[2] != 'Z' && state[2] != 'X';
-}
-
 /* Nothing more will come: the child was reaped, or the process that is followed is gone. */
 static gboolean
 target_gone (CoopSession *self)

@@ -34,28 +34,13 @@ default_trace (const CoopSession *self, const char *cwd)
     }
 }
 
-static char *
-command_text (char *const *argv)
-{
-  GString *text = g_string_new (NULL);
-  for (int i = 0; argv[i] != NULL; i++)
-    {
-      gboolean plain = argv[i][0] != 0
-                       && strspn (argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                           "0123456789-_=+./:,@%") == strlen (argv[i]);
-      g_autofree char *quoted = plain ? g_strdup (argv[i]) : g_shell_quote (argv[i]);
-      g_string_append_printf (text, "%s%s", i > 0 ? " " : "", quoted);
-    }
-  return g_string_free (text, FALSE);
-}
-
 /* FALSE only where the run must not start: the file is another run's, or not a trace at all. A file
  * that cannot be written is said, and the run goes on untraced. */
 static gboolean
 open_trace (CoopSession *self, const CoopRunOptions *options, GError **error)
 {
   g_autoptr (GError) problem = NULL;
-  g_autofree char *command = command_text (self->argv);
+  g_autofree char *command = coop_command_text (self->argv);
   g_autofree char *here = g_get_current_dir ();
   const char *cwd = options->cwd != NULL ? options->cwd : here;
   const char *meta[] = { "command", command, "cwd", cwd, "tool_version", COOP_VERSION, NULL };

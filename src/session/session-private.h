@@ -89,5 +89,10 @@ gpointer coop_session_follower (gpointer session);
 /* A wire of process pid or of who started it; -1 with error. */
 int coop_find_wire (int pid, GError **error);
 gboolean coop_process_alive (int pid);
+/* Of a process that runs; "unknown" where the system does not tell. In a fresh string. */
+char *coop_process_command (int pid);
+char *coop_process_cwd (int pid);
+/* A command line as one would type it. */
+char *coop_command_text (char *const *argv);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session object: its life, its signals, and what may be asked of it from any thread. */
+#include "config.h"
+
 #include "session-private.h"
 
 #include <errno.h>
@@ -111,7 +113,9 @@ CoopSession *
 coop_session_collect (int fd, const char *trace, int pid, GError **error)
 {
   g_autoptr (CoopSession) self = g_object_new (COOP_TYPE_SESSION, NULL);
-  const char *meta[] = { "started_by", "coopscope.start", NULL };
+  g_autofree char *command = coop_process_command (pid), *cwd = coop_process_cwd (pid);
+  const char *meta[] = { "started_by", "coopscope.start", "tool_version", COOP_VERSION,
+                         "command", command, "cwd", cwd, NULL };
   CoopWireError wire = coop_wire_open (fd, &self->wire);
   if (wire != COOP_WIRE_OK)
     {

@@ -187,32 +187,36 @@ note_fill (CoopWire *wire, uint64_t fill)
     atomic_store_explicit (&wire->header->fill_peak, fill, memory_order_relaxed);
 }
 
+/* Bytes that are published behind tail; -1 when the positions cannot be. */
+static int64_t
+published (CoopWire *wire, uint64_t tail)
+{
+  uint64_t there = atomic_load_explicit (&wire->header->head, memory_order_acquire) - tail;
+  if (there > wire->size || there % COOP_RECORD_BYTES != 0)
+    return -1;
+  note_fill (wire, there);
+  return (int64_t) there;
+}
+
 long
 coop_ring_drain (CoopWire *wire, size_t max, CoopTake take, void *user)
 {
-  uint64_t tail = atomic_load_explicit (&wire->tail, memory_order_relaxed), there = 0;
-  uint64_t unpublished = 0;
-  size_t n = 0;
-  bool more = true, sane = true;
+  uint64_t tail = atomic_load_explicit (&wire->tail, memory_order_relaxed), unpublished = 0;
+  int64_t there = 0;
+  size_t n = 0, bytes = 1;
+  bool more = true;
   coop_ring_beat (wire);
   while (more && n < max)
     {
-      if (there == 0)
-        {
-          there = atomic_load_explicit (&wire->header->head, memory_order_acquire) - tail;
-          sane = there <= wire->size && there % COOP_RECORD_BYTES == 0;
-          if (!sane || there == 0)
-            break;
-          note_fill (wire, there);
-        }
-      size_t bytes = copy_out (wire, tail, there);
-      sane = bytes != 0;
-      if (!sane)
+      if (there == 0 && (there = published (wire, tail)) <= 0)
+        break;
+      bytes = copy_out (wire, tail, (uint64_t) there);
+      if (bytes == 0)
         break;
       const CoopEvent *ev = (const CoopEvent *) wire->event;
       more = take (user, ev, ev->more != 0 ? wire->event + sizeof *ev : NULL);
       tail += bytes;
-      there -= bytes;
+      there -= (int64_t) bytes;
       n++;
       if (++unpublished == TAIL_EVERY)
         {
@@ -222,7 +226,7 @@ coop_ring_drain (CoopWire *wire, size_t max, CoopTake take, void *user)
         }
     }
   put_tail (wire, tail, unpublished);
-  return sane ? (long) n : -1;
+  return there < 0 || bytes == 0 ? -1 : (long) n;
 }
 
 void

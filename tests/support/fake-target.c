@@ -200,7 +200,7 @@ place (Target *t, uint64_t op)
 
 /* Takes the oldest slot out of the queue; its content is returned and its place is free. */
 static unsigned
-leave (Target *t, Slot *was)
+vacate (Target *t, Slot *was)
 {
   unsigned at = t->queue[t->first];
   *was = t->slot[at];
@@ -226,7 +226,7 @@ evict (Target *t, unsigned n)
   for (; n > 0; n--)
     {
       Slot slot;
-      unsigned at = leave (t, &slot);
+      unsigned at = vacate (t, &slot);
       CoopEvictBody body = { .h = 0.25, .own_cost = 20000, .staleness = 1000000 };
       CoopEvent ev = { .kind = COOP_EVENT_EVICT, .more = 1 };
       ev.u.evict.block = slot.block;
@@ -260,7 +260,7 @@ free_oldest (Target *t)
   release.u.release.tensor = t->slot[t->queue[t->first]].tensor;
   release.u.release.block = t->slot[t->queue[t->first]].block;
   emit (t, &release, NULL);
-  ev.u.free.addr = leave (t, &slot) * SLOT_BYTES;
+  ev.u.free.addr = vacate (t, &slot) * SLOT_BYTES;
   ev.u.free.block = slot.block;
   ev.u.free.bytes = SLOT_BYTES;
   ev.u.free.tensor = slot.tensor;
@@ -389,80 +389,106 @@ say_end (Target *t, int code)
   coop_wire_end (t->wire);
 }
 
-int
-main (int argc, char **argv)
+typedef struct {
+  uint64_t events;
+  double rate;
+  int code, die;
+  bool garbage, no_end, silent, print, done;
+  const char *coop, *trace;
+} Options;
+
+static void
+read_options (int argc, char **argv, Options *o)
 {
-  Target target = { .start = now_ns () };
-  uint64_t events = 10000;
-  double rate = 0;
-  int code = 0, die = 0, garbage = 0, end = 1, silent = 0, print = 0, done = 0;
-  const char *coop = NULL, *trace = NULL;
-  pid_t collector = 0;
   for (int i = 1; i < argc; i++)
     {
       const char *value = i + 1 < argc ? argv[i + 1] : "0";
       if (strcmp (argv[i], "--events") == 0)
-        events = strtoull (value, NULL, 10), i++;
+        o->events = strtoull (value, NULL, 10), i++;
       else if (strcmp (argv[i], "--rate") == 0)
-        rate = strtod (value, NULL), i++;
+        o->rate = strtod (value, NULL), i++;
       else if (strcmp (argv[i], "--exit") == 0)
-        code = atoi (value), i++;
+        o->code = atoi (value), i++;
       else if (strcmp (argv[i], "--die") == 0)
-        die = atoi (value), i++;
+        o->die = atoi (value), i++;
       else if (strcmp (argv[i], "--collect") == 0)
-        coop = value, i++;
+        o->coop = value, i++;
       else if (strcmp (argv[i], "--trace") == 0)
-        trace = value, i++;
-      done |= strcmp (argv[i], "--done") == 0;
-      garbage |= strcmp (argv[i], "--garbage") == 0;
-      end &= strcmp (argv[i], "--no-end") != 0;
-      silent |= strcmp (argv[i], "--silent") == 0;
-      print |= strcmp (argv[i], "--print") == 0;
+        o->trace = value, i++;
+      o->garbage |= strcmp (argv[i], "--garbage") == 0;
+      o->no_end |= strcmp (argv[i], "--no-end") == 0;
+      o->silent |= strcmp (argv[i], "--silent") == 0;
+      o->print |= strcmp (argv[i], "--print") == 0;
+      o->done |= strcmp (argv[i], "--done") == 0;
     }
-  signal (SIGINT, on_interrupt);
-  if (print)
+}
+
+static void
+print_something (void)
+{
+  printf ("line one\nloss \xff 0.125\rpart");
+  fprintf (stderr, "to stderr\n");
+  fflush (stdout);
+}
+
+static void
+say_interrupts (void)
+{
+  for (int i = 0; i < 6; i++)
+    usleep (50000);   /* a second signal ends a sleep early */
+  printf ("interrupts %d\n", (int) interrupts);
+  fflush (stdout);
+}
+
+static int
+leave (Target *t, const Options *o)
+{
+  int code = interrupts > 0 ? 130 : o->code;
+  if (o->garbage)
+    scribble ();
+  if (interrupts > 0)
+    say_interrupts ();
+  if (o->die != 0)
     {
-      printf ("line one\nloss \xff 0.125\rpart");
-      fprintf (stderr, "to stderr\n");
-      fflush (stdout);
+      signal (o->die, SIG_DFL);
+      raise (o->die);
     }
-  if (silent)
-    return code;
-  if (coop != NULL)
-    collector = start_collector (coop, trace, &target.wire);
-  if (collector < 0 || (coop == NULL && open_wire (&target.wire) != 0)
+  if (!o->no_end)
+    say_end (t, code);
+  coop_wire_free (t->wire);
+  return code;
+}
+
+int
+main (int argc, char **argv)
+{
+  Target target = { .start = now_ns () };
+  Options o = { .events = 10000 };
+  pid_t collector = 0;
+  read_options (argc, argv, &o);
+  signal (SIGINT, on_interrupt);
+  if (o.print)
+    print_something ();
+  if (o.silent)
+    return o.code;
+  if (o.coop != NULL)
+    collector = start_collector (o.coop, o.trace, &target.wire);
+  if (collector < 0 || (o.coop == NULL && open_wire (&target.wire) != 0)
       || coop_wire_claim (target.wire) != COOP_WIRE_OK)
     {
       fprintf (stderr, "fake-target: no wire\n");
       return 99;
     }
   begin (&target);
-  train (&target, events, rate);
-  if (garbage)
-    scribble ();
-  if (interrupts > 0)
-    {
-      for (int i = 0; i < 6; i++)
-        usleep (50000);   /* a second signal ends a sleep early */
-      printf ("interrupts %d\n", (int) interrupts);
-      fflush (stdout);
-      code = 130;
-    }
-  if (die != 0)
-    {
-      signal (die, SIG_DFL);
-      raise (die);
-    }
-  if (end)
-    say_end (&target, code);
-  coop_wire_free (target.wire);
+  train (&target, o.events, o.rate);
+  int code = leave (&target, &o);
   if (collector > 0)
     {
       int status = 0;
       waitpid (collector, &status, 0);
       printf ("collector %d\n", status);
     }
-  if (done)
+  if (o.done)
     printf ("done\n");
   return code;
 }
