@@ -13,7 +13,7 @@ coop_build () {
   coop_folder=$1
   shift
   others=$(printf '%s\n' "$pythons" | sed '1d; s/\t.*//' | paste -sd, -)
-  set -- "-Dpython=$python" "-Dtorch_pythons=$others" "$@"
+  set -- -Dtorch=enabled "-Dpython=$python" "-Dtorch_pythons=$others" "$@"
   if [ -f "$coop_folder/build.ninja" ]; then
     coop_configured=$(cat "$coop_folder/coop-options" 2>/dev/null || true)
     [ "$coop_configured" = "$*" ] || meson configure "$coop_folder" "$@"

@@ -13,7 +13,7 @@ build=$top/build
 coop_setup
 say "Tested with PyTorch:"
 printf '%s\n' "$pythons" | sed 's/\(.*\)\t\(.*\)/  \2  (\1)/'
-coop_build "$build"
+coop_build "$build" -Dui=enabled
 
 failed=0
 # Without the window nothing else may need GTK, and warnings are errors.

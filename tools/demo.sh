@@ -11,12 +11,13 @@ build=$top/build
 . "$top/tools/build.sh"
 
 coop_setup
-coop_build "$build" -Dui=enabled -Dtorch=enabled
+coop_build "$build" -Dui=enabled
 
 budget=180MiB   # of a peak of 318 MiB
+mkdir -p "$build/demo"
 set -- "$python" "$top/data/demos/resnet.py"
 if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
-  exec "$build/ui/coopscope" --budget $budget -- "$@" --steps 200
+  exec "$build/ui/coopscope" --budget $budget -o "$build/demo/run.coop" -- "$@" --steps 200
 fi
 exec /usr/bin/python3 "$top/tests/accept/headless.py" --build "$build" \
   --out "$build/demo" --budget $budget --move-to 200 -- "$@" --steps 12

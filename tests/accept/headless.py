@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run in the window without a display, driven as a person would and checked.
 
-    headless.py --build FOLDER --out FOLDER --budget SIZE --move-to MIB -- COMMAND...
+    headless.py --build FOLDER --out FOLDER --budget SIZE --move-to MIB [--at-step N] -- COMMAND...
 
 Runs COMMAND plain and keeps what it prints. Runs it again in `coopscope` under Xvfb with a bus of its
 own, moves the budget slider over the accessibility bus, pauses the view, grabs the X screen, lets the
@@ -29,6 +29,7 @@ import headless_image as image
 SCREEN = "2720x1880x24"
 EVICTED = "SELECT count(*) AS n FROM v_evicted"
 MOVED = "SELECT new FROM v_policy WHERE param = 'budget' AND source = 'slider'"
+STEP = "SELECT coalesce(max(step), 0) AS step FROM step"
 ENDED = "SELECT 1 AS ended FROM session WHERE end_ns IS NOT NULL"
 MIB = 1 << 20
 
@@ -207,6 +208,7 @@ def check_map(window, shown, grab, out):
 def drive(window, screen, options):
     """What a person does while the script runs. Returns what was shown and the grab of it."""
     window.wait("evictions", 120, lambda: (window.query(EVICTED) or [0])[0] > 0)
+    window.wait("a few steps", 300, lambda: window.query(STEP)[0] >= options.at_step)
     window.drive("set", "budget", str(options.move_to))
     moved = window.wait("the slider's row in the trace", 20, lambda: window.query(MOVED))[0]
     if moved != options.move_to * MIB:
@@ -255,6 +257,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--budget", required=True)
     parser.add_argument("--move-to", required=True, type=int)
+    parser.add_argument("--at-step", type=int, default=4)
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
