@@ -99,7 +99,6 @@ class Context:
         if self.evicting:
             self.stress = params.get("stress", self.stress)
             set_policy(params)
-            self.stress_default = params.get("stress", self.stress_default)
 
     def check(self, condition, text):
         """Only where tensors may be evicted."""
