@@ -18,6 +18,7 @@ struct _CoopApplication
   AdwApplication parent_instance;
 
   GApplicationCommandLine *waiting; /* ends with the script: --quit-when-done */
+  int status;                       /* of that script, if it is ours */
 };
 
 G_DEFINE_FINAL_TYPE (CoopApplication, coop_application, ADW_TYPE_APPLICATION)
@@ -80,8 +81,10 @@ static const struct
 static void
 done (CoopWindow *window, int status, CoopApplication *self)
 {
-  if (self->waiting)
+  if (self->waiting && g_application_command_line_get_is_remote (self->waiting))
     g_application_command_line_set_exit_status (self->waiting, status);
+  else
+    self->status = status; /* our own command line has returned long since */
   g_clear_object (&self->waiting);
   gtk_window_destroy (GTK_WINDOW (window));
 }
@@ -205,4 +208,10 @@ coop_application_new (void)
   return g_object_new (COOP_TYPE_APPLICATION, "application-id", APP_ID, "flags",
                        G_APPLICATION_HANDLES_COMMAND_LINE | G_APPLICATION_SEND_ENVIRONMENT,
                        "resource-base-path", "/io/github/coopscope/Coopscope", NULL);
+}
+
+int
+coop_application_get_status (CoopApplication *self)
+{
+  return self->status;
 }

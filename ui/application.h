@@ -10,5 +10,7 @@ G_BEGIN_DECLS
 G_DECLARE_FINAL_TYPE (CoopApplication, coop_application, COOP, APPLICATION, AdwApplication)
 
 CoopApplication *coop_application_new (void);
+/* Exit status of the script that --quit-when-done waited for; else 0. */
+int coop_application_get_status (CoopApplication *self);
 
 G_END_DECLS

@@ -40,5 +40,6 @@ main (int argc, char **argv)
       return 0;
     }
   g_autoptr (CoopApplication) application = coop_application_new ();
-  return g_application_run (G_APPLICATION (application), argc, argv);
+  int status = g_application_run (G_APPLICATION (application), argc, argv);
+  return status != 0 ? status : coop_application_get_status (application);
 }

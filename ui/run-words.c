@@ -122,30 +122,6 @@ coop_words_for_events (GPtrArray *events, guint n)
   return rows;
 }
 
-static gboolean
-is_larger (const CoopMapPiece *pieces, guint a, guint b)
-{
-  return pieces[a].bytes != pieces[b].bytes ? pieces[a].bytes > pieces[b].bytes : a < b;
-}
-
-/* Indices of the n largest pieces, largest first. One pass, since there may be a hundred thousand and
- * the main loop must not wait: almost every piece is turned away at the first comparison. */
-static guint
-find_largest (const CoopFrame *frame, guint *top, guint n)
-{
-  guint found = 0;
-  for (guint i = 0; i < frame->n_pieces; i++)
-    {
-      if (found == n && !is_larger (frame->pieces, i, top[n - 1]))
-        continue;
-      guint at = found < n ? found++ : n - 1;
-      for (; at > 0 && is_larger (frame->pieces, i, top[at - 1]); at--)
-        top[at] = top[at - 1];
-      top[at] = i;
-    }
-  return found;
-}
-
 static CoopTableRow *
 row_for_piece (const CoopFrame *frame, const CoopMapPiece *piece)
 {
@@ -168,10 +144,8 @@ coop_words_for_blocks (const CoopScene *scene, guint n)
 {
   const CoopFrame *frame = scene->frame;
   GPtrArray *rows = g_ptr_array_new_with_free_func (g_object_unref);
-  g_autofree guint *top = g_new (guint, n + 1);
-  guint found = find_largest (frame, top, n);
-  for (guint i = 0; i < found; i++)
-    g_ptr_array_add (rows, row_for_piece (frame, &frame->pieces[top[i]]));
+  for (guint i = 0; i < MIN (n, scene->n_top); i++)
+    g_ptr_array_add (rows, row_for_piece (frame, &frame->pieces[scene->top[i]]));
   return rows;
 }
 

@@ -76,6 +76,32 @@ mark_beyond_and_largest (CoopScene *scene)
     scene->pieces[scene->largest].mark |= COOP_MARK_LARGEST;
 }
 
+static gboolean
+is_larger (const CoopMapPiece *pieces, guint a, guint b)
+{
+  return pieces[a].bytes != pieces[b].bytes ? pieces[a].bytes > pieces[b].bytes : a < b;
+}
+
+/* One pass: almost every piece is turned away at the first comparison. */
+static void
+find_top (CoopScene *scene)
+{
+  const CoopFrame *frame = scene->frame;
+  const guint n = COOP_SCENE_TOP;
+  guint *top = g_new (guint, n), found = 0;
+  for (guint i = 0; i < frame->n_pieces; i++)
+    {
+      if (found == n && !is_larger (frame->pieces, i, top[n - 1]))
+        continue;
+      guint at = found < n ? found++ : n - 1;
+      for (; at > 0 && is_larger (frame->pieces, i, top[at - 1]); at--)
+        top[at] = top[at - 1];
+      top[at] = i;
+    }
+  scene->top = top;
+  scene->n_top = found;
+}
+
 static void
 lay_out (CoopScene *scene, const CoopSceneOptions *options)
 {
@@ -125,6 +151,7 @@ coop_scene_new (CoopFrame *frame, const CoopSceneOptions *options)
     }
   mark_victims (frame, scene->pieces);
   mark_beyond_and_largest (scene);
+  find_top (scene);
   lay_out (scene, options);
   scene->pixels = g_malloc ((gsize) options->width * (gsize) options->height * 4);
   coop_picture_map (&scene->view, scene->scale, scene->pieces, scene->n_pieces, scene->pixels,
@@ -139,12 +166,37 @@ coop_scene_ref (CoopScene *scene)
 }
 
 static void
-scene_clear (gpointer data)
+free_parts (gpointer data)
 {
   CoopScene *scene = data;
   coop_frame_unref (scene->frame);
   g_free (scene->pieces);
+  g_free (scene->top);
   g_free (scene->pixels);
+  g_free (scene);
+}
+
+static void
+free_in_thread (GTask *task, gpointer source, gpointer scene, GCancellable *cancellable)
+{
+  free_parts (scene);
+  g_task_return_boolean (task, TRUE);
+}
+
+/* Giving back tens of megabytes takes the kernel milliseconds: not on the main loop's time. */
+static void
+scene_clear (gpointer data)
+{
+  CoopScene *parts = g_memdup2 (data, sizeof (CoopScene));
+  if (!g_main_context_is_owner (NULL))
+    {
+      free_parts (parts);
+      return;
+    }
+  GTask *task = g_task_new (NULL, NULL, NULL, NULL);
+  g_task_set_task_data (task, parts, NULL);
+  g_task_run_in_thread (task, free_in_thread);
+  g_object_unref (task);
 }
 
 void

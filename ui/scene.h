@@ -9,12 +9,16 @@
 
 G_BEGIN_DECLS
 
+#define COOP_SCENE_TOP 200
+
 /* Immutable, reference counted, any thread. pieces[i] is frame->pieces[i]. */
 typedef struct {
   CoopFrame *frame;
   CoopDrawPiece *pieces;
   guint n_pieces;
   long largest;        /* index of the largest hole, -1 if there is none */
+  guint *top;          /* indices of the largest pieces, largest first */
+  guint n_top;
   CoopMapView view;    /* in device pixels */
   double scale;        /* device pixels to one of the layout */
   guint32 *pixels;     /* view.width * view.height */

