@@ -387,6 +387,12 @@ test_evict_and_back (void)
   g_assert_cmpuint (t->replays, ==, 1);
   g_assert_cmpuint (t->replay_ns, ==, 95);
   g_assert_cmpuint (t->op_ns, ==, 80);
+  CoopOpInfo op;
+  g_assert_true (coop_model_op (hand.model, 1, &op));
+  g_assert_cmpuint (op.start_ts, ==, 10 * 4); /* its begin is the fifth event */
+  g_assert_cmpuint (op.duration, ==, 80);
+  g_assert_cmpuint (op.cost, ==, 90);
+  g_assert_false (coop_model_op (hand.model, 2, &op)); /* a repetition leaves nothing */
   PUT (&hand, .kind = COOP_EVENT_STEP, .u.step = { 1 });
   g_assert_cmpint (piece (&hand, 4).remats, ==, 0);
   PUT (&hand, .kind = COOP_EVENT_FREE, .u.free = { 4, 1024, 512, 2, 0 }); /* the hand-over failed */
@@ -394,7 +400,6 @@ test_evict_and_back (void)
   g_assert_true (coop_model_tensor (hand.model, 2, &info) && info.held && info.evicted);
   PUT (&hand, .kind = COOP_EVENT_RELEASE, .u.release = { 2, 0 });
   g_assert_cmpuint (t->evicted, ==, 0);
-  CoopOpInfo op;
   g_assert_false (coop_model_tensor (hand.model, 2, &info));
   g_assert_false (coop_model_op (hand.model, 1, &op));
   g_assert_true (coop_model_tensor (hand.model, 1, &info));
