@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "wire-support.h"
+#include "wire/wire-private.h"
 
 #define RING ((gsize) 64 << 10)
 
@@ -211,6 +212,71 @@ test_refused (void)
   coop_wire_free (wire);
 }
 
+/* A whole wire, but in a file that somebody could still shrink under us. */
+static void
+test_unsealed (void)
+{
+  CoopWire *wire = support_wire (RING), *other = NULL;
+  gsize size = 2 * (gsize) sysconf (_SC_PAGESIZE) + RING;
+  g_autofree guint8 *bytes = g_malloc (size);
+  int fd = memfd_create ("x", MFD_ALLOW_SEALING);
+  g_assert_cmpint (pread (coop_wire_fd (wire), bytes, size, 0), ==, (gssize) size);
+  g_assert_cmpint (pwrite (fd, bytes, size, 0), ==, (gssize) size);
+  g_assert_cmpint (coop_wire_open (fd, &other), ==, COOP_WIRE_FOREIGN);
+  g_assert_cmpint (fcntl (fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), ==, 0);
+  g_assert_cmpint (coop_wire_open (fd, &other), ==, COOP_WIRE_OK);
+  coop_wire_free (other);
+  coop_wire_free (wire);
+  close (fd);
+}
+
+static bool
+take_count (void *user, const CoopEvent *ev, const void *body)
+{
+  (*(int *) user)++;
+  return true;
+}
+
+static void
+put (CoopWire *wire, goffset at, guint64 value, gsize bytes)
+{
+  g_assert_cmpint (pwrite (coop_wire_fd (wire), &value, bytes, at), ==, (gssize) bytes);
+}
+
+/* Each with a ring full of events that are right by themselves: only the check can tell. */
+static void
+test_nonsense (void)
+{
+  goffset head = offsetof (CoopWireHeader, head), body = 2 * sysconf (_SC_PAGESIZE);
+  const guint64 heads[] = { RING + 64, G_MAXUINT64 - 63, RING * 1000, 32, 64 * 100 + 1 };
+  for (guint i = 0; i < G_N_ELEMENTS (heads); i++)
+    {
+      CoopWire *wire = support_wire (RING);
+      int taken = 0;
+      for (guint k = 0; k < RING / 64; k++)
+        coop_ring_push (wire, &(CoopEvent) { .kind = COOP_EVENT_STEP }, NULL);
+      put (wire, head, heads[i], 8);
+      g_assert_cmpint (coop_ring_drain (wire, 10, take_count, &taken), ==, -1);
+      g_assert_cmpint (taken, ==, 0);
+      coop_wire_free (wire);
+    }
+  const struct { guint kind, more; int result; } events[]
+      = { { COOP_EVENT_STEP, 0, 2 }, { COOP_EVENT_STEP, 1, 1 }, { COOP_EVENT_STEP, 2, -1 },
+          { COOP_EVENT_STEP, 65535, -1 }, { 0, 0, -1 }, { COOP_N_EVENT_KINDS, 0, -1 } };
+  for (guint i = 0; i < G_N_ELEMENTS (events); i++)
+    {
+      CoopWire *wire = support_wire (RING);
+      int taken = 0;
+      for (guint k = 0; k < 2; k++)
+        coop_ring_push (wire, &(CoopEvent) { .kind = COOP_EVENT_STEP }, NULL);
+      put (wire, body + offsetof (CoopEvent, kind), events[i].kind, 2);
+      put (wire, body + offsetof (CoopEvent, more), events[i].more, 2);
+      g_assert_cmpint (coop_ring_drain (wire, 10, take_count, &taken), ==, events[i].result);
+      g_assert_cmpint (taken, ==, MAX (events[i].result, 0));
+      coop_wire_free (wire);
+    }
+}
+
 /* A forked child cannot write into its parent's ring. */
 static void
 test_forked_child_is_mute (void)
@@ -249,6 +315,8 @@ main (int argc, char **argv)
   g_test_add_func ("/ring/wait-dead-heart", test_wait_dead_heart);
   g_test_add_func ("/ring/claim", test_claim);
   g_test_add_func ("/ring/refused", test_refused);
+  g_test_add_func ("/ring/unsealed", test_unsealed);
+  g_test_add_func ("/ring/nonsense", test_nonsense);
   g_test_add_func ("/ring/forked-child-is-mute", test_forked_child_is_mute);
   return g_test_run ();
 }
