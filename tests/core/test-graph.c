@@ -730,6 +730,141 @@ test_workspace (void)
   ref_host_free (host);
 }
 
+/* A measured cost moves towards what a replay took, and says so. */
+static void
+test_cost_learnt (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 100, 0);
+  ref_host_stress (host);
+  CoopReplay step;
+  RefCall call;
+  RefOp op = { .input = { x }, .n_inputs = 1, .name = 7 };
+  ref_host_begin (host, &call, &op);
+  g_assert_cmpint (coop_engine_next (host->engine, &call.call, &step), ==, COOP_STEP_REPLAY);
+  CoopRequest req = { .bytes = K, .call = &call.call };
+  CoopWhat what;
+  CoopTensor *t;
+  g_assert_cmpint (coop_engine_alloc (host->engine, &req), ==, COOP_OK);
+  const CoopEvent *ev = ref_host_event (host, COOP_EVENT_ALLOC, 1, NULL);
+  g_assert_cmpuint (ev->u.alloc.op, ==, step.replay);
+  coop_engine_replayed (host->engine, &call.call, &req.addr, 40, &what, &t);
+  ev = ref_host_event (host, COOP_EVENT_COST, 0, NULL);
+  g_assert_cmpuint (ev->u.cost.op, ==, 1);
+  g_assert_cmpuint (ev->u.cost.cost, ==, 70);
+  g_assert_true (coop_engine_free (host->engine, req.addr));
+  ref_host_abort (host, &call);
+  ref_host_drop (host, x);
+  ref_host_free (host);
+}
+
+/* A host whose replays never yield a block of the pool is told so instead of being asked for ever. */
+static void
+test_replay_without_result (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 100, 0);
+  ref_host_stress (host);
+  RefCall call;
+  CoopReplay step;
+  RefOp op = { .input = { x }, .n_inputs = 1, .name = 7 };
+  ref_host_begin (host, &call, &op);
+  unsigned n = 0;
+  while (coop_engine_next (host->engine, &call.call, &step) == COOP_STEP_REPLAY)
+    {
+      uint64_t nowhere = 32 * K;
+      CoopWhat what;
+      CoopTensor *t;
+      g_assert_cmpuint (n++, <, 10);
+      coop_engine_replayed (host->engine, &call.call, &nowhere, 1, &what, &t);
+      g_assert_cmpint (what, ==, COOP_DROP);
+    }
+  g_assert_true (step.tensor == x->tensor);
+  ref_host_abort (host, &call);
+  ref_host_drop (host, x);
+  ref_host_free (host);
+}
+
+/* Outputs that are not blocks of the pool, or are somebody's already, are passed over. */
+static void
+test_unknown_outputs (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 100, 0);
+  CoopInput input = { x->tensor, COOP_USE_READ };
+  CoopCall call = { .inputs = &input, .n_inputs = 1, .name = 7, .replayable = true };
+  CoopReplay step;
+  CoopTensor *written[1];
+  CoopOutput out[2] = { { .addr = 32 * K, .requested = K }, { .addr = x->addr, .requested = K } };
+  g_assert_true (coop_engine_begin (host->engine, &call));
+  g_assert_cmpint (coop_engine_next (host->engine, &call, &step), ==, COOP_STEP_READY);
+  g_assert_null (coop_engine_end (host->engine, &call, out, 2, 10, written));
+  g_assert_null (out[0].tensor);
+  g_assert_null (out[1].tensor);
+  CoopAction action;
+  g_assert_true (coop_engine_action (host->engine, &action));
+  g_assert_cmpint (action.kind, ==, COOP_ACTION_OP_GONE);
+  g_assert_null (action.host);
+  ref_host_verify (host);
+  ref_host_drop (host, x);
+  ref_host_free (host);
+}
+
+/* Many of everything: tables grow, long lists of inputs travel whole, an engine is freed as it is. */
+static void
+test_many (void)
+{
+  enum { N = 3000 };
+  RefHost *host = host_new (8u << 20);
+  host->check = false;
+  RefStorage *s[N], *out;
+  for (unsigned i = 0; i < N; i++)
+    {
+      RefOp op = { .name = 1 + i % 700, .cost = i, .n_outputs = 1, .out_bytes = { K } };
+      g_assert_true (ref_host_run (host, &op, &s[i]));
+    }
+  ref_host_verify (host);
+  for (unsigned i = 0; i < N; i++)
+    g_assert_true (coop_engine_tensor_at (host->engine, s[i]->addr) == s[i]->tensor);
+  RefOp gather = { .name = 5, .n_inputs = REF_MAX, .n_outputs = 1, .out_bytes = { K } };
+  for (unsigned i = 0; i < REF_MAX; i++)
+    gather.input[i] = s[i];
+  g_assert_true (ref_host_run (host, &gather, &out));
+  const CoopEvent *ev = ref_host_event (host, COOP_EVENT_OP_BEGIN, N, NULL);
+  g_assert_cmpuint (ev->u.op_begin.n_inputs, ==, REF_MAX);
+  g_assert_cmpuint (ev->more, ==, REF_MAX / 8);
+  for (unsigned i = 0; i < N; i++)
+    ref_host_drop (host, s[i]);
+  /* an output of 7 dimensions takes two records */
+  ev = ref_host_event (host, COOP_EVENT_TENSOR, N, NULL);
+  g_assert_cmpuint (ev->more, ==, 2);
+  ref_host_drop (host, out);
+  ref_host_free (host);
+}
+
+/* With calls open, tensors alive and actions in the queue nothing is leaked. */
+static void
+test_free_all (void)
+{
+  CoopEngineOptions options = { .capacity = 64 * K };
+  coop_policy_init (&options.policy);
+  CoopEngine *e = coop_engine_new (&options);
+  CoopCall call = { .name = 7, .replayable = true }, open = { .name = 8 };
+  CoopReplay step;
+  CoopTensor *written[1];
+  CoopRequest a = { .bytes = K }, b = { .bytes = K };
+  g_assert_cmpint (coop_engine_alloc (e, &a), ==, COOP_OK);
+  g_assert_cmpint (coop_engine_alloc (e, &b), ==, COOP_OK);
+  CoopOutput out[2] = { { .addr = a.addr, .requested = K }, { .addr = b.addr, .requested = K } };
+  g_assert_true (coop_engine_begin (e, &call));
+  g_assert_cmpint (coop_engine_next (e, &call, &step), ==, COOP_STEP_READY);
+  g_assert_nonnull (coop_engine_end (e, &call, out, 2, 10, written));
+  g_assert_true (coop_engine_free (e, a.addr));
+  g_assert_true (coop_engine_begin (e, &open));
+  coop_engine_free_all (e);
+  coop_engine_free_all (NULL);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -759,5 +894,10 @@ main (int argc, char **argv)
   g_test_add_func ("/core/graph/handover-fails", test_handover_fails);
   g_test_add_func ("/core/graph/model-cost", test_model_cost);
   g_test_add_func ("/core/graph/workspace", test_workspace);
+  g_test_add_func ("/core/graph/cost-learnt", test_cost_learnt);
+  g_test_add_func ("/core/graph/replay-without-result", test_replay_without_result);
+  g_test_add_func ("/core/graph/unknown-outputs", test_unknown_outputs);
+  g_test_add_func ("/core/graph/many", test_many);
+  g_test_add_func ("/core/graph/free-all", test_free_all);
   return g_test_run ();
 }
