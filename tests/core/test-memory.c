@@ -1,53 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests, windows, victims, placement and limits, by cases made by hand. Scores are made plain by a
- * staleness exponent of 0: h is then the operator's cost. */
-#include "support/ref-host.h"
+/* Requests, placement, reservations, limits and totals, by cases made by hand. */
+#include "core-cases.h"
 
 #include <math.h>
-
-#define K 1024u
-
-static CoopPolicy
-plain (uint64_t budget, CoopEvictorName evictor)
-{
-  CoopPolicy policy;
-  coop_policy_init (&policy);
-  coop_policy_preset (&policy, evictor);
-  policy.v[COOP_PARAM_BUDGET].i = (int64_t) budget;
-  policy.v[COOP_PARAM_STALENESS_EXPONENT].d = 0;
-  policy.v[COOP_PARAM_GROUPS].i = 1;
-  policy.v[COOP_PARAM_HOLD].i = 0;
-  return policy;
-}
-
-static RefHost *
-host_new (uint64_t capacity, const CoopPolicy *policy)
-{
-  RefHost *host = ref_host_new (capacity, policy);
-  host->check = host->record_events = true;
-  return host;
-}
-
-/* Fills the pool with tensors of these sizes (KiB) and costs, from the low end up. */
-static void
-fill (RefHost *host, unsigned n, const unsigned (*size_cost)[2], RefStorage **out)
-{
-  uint64_t at = 0;
-  for (unsigned i = 0; i < n; i++)
-    {
-      out[i] = ref_make (host, size_cost[i][0] * K, size_cost[i][1], 0);
-      g_assert_cmpuint (out[i]->addr, ==, at);
-      at += size_cost[i][0] * K;
-    }
-}
-
-static void
-drop_all (RefHost *host, unsigned n, RefStorage **s)
-{
-  for (unsigned i = 0; i < n; i++)
-    ref_host_drop (host, s[i]);
-  ref_host_free (host);
-}
 
 static void
 test_start (void)
@@ -78,7 +33,7 @@ test_best_fit (void)
 {
   static const unsigned size_cost[][2] = { { 4, 1 }, { 1, 1 }, { 2, 1 }, { 1, 1 }, { 2, 1 }, { 1, 1 } };
   CoopPolicy policy = plain (16 * K, COOP_EVICTOR_NONE);
-  RefHost *host = host_new (16 * K, &policy);
+  RefHost *host = host_under (16 * K, &policy);
   RefStorage *s[6];
   fill (host, 6, size_cost, s);
   ref_host_drop (host, s[0]);
@@ -102,192 +57,12 @@ test_best_fit (void)
   drop_all (host, 3, rest);
 }
 
-/* Which of the tensors are gone, as a string of . (here) and x (evicted). */
-static char *
-picture (RefStorage **s, unsigned n)
-{
-  char *out = g_strnfill (n, '.');
-  for (unsigned i = 0; i < n; i++)
-    if (s[i]->addr == COOP_NO_ADDR)
-      out[i] = 'x';
-  return out;
-}
-
-/* Fills a pool exactly, asks for `need` KiB more, says who went. */
-static void
-ask (CoopEvictorName evictor, unsigned n, const unsigned (*size_cost)[2], unsigned pinned,
-     unsigned need, const char *expected, double cost)
-{
-  uint64_t budget = 0;
-  RefStorage *s[16];
-  for (unsigned i = 0; i < n; i++)
-    budget += size_cost[i][0] * K;
-  CoopPolicy policy = plain (budget, evictor);
-  RefHost *host = host_new (budget, &policy);
-  fill (host, n, size_cost, s);
-  for (unsigned i = 0; i < n; i++)
-    if (pinned & (1u << i))
-      coop_engine_pin (host->engine, s[i]->tensor, COOP_PIN_USER);
-  s[n] = ref_make (host, need * K, 1, 0);
-  char *seen = picture (s, n);
-  g_assert_cmpstr (seen, ==, expected);
-  g_free (seen);
-  const void *body;
-  const CoopEvent *ev = ref_host_event (host, COOP_EVENT_SEARCH, 0, &body);
-  g_assert_cmpuint (ev->u.search.need, ==, need * K);
-  g_assert_cmpfloat (((const CoopSearchBody *) body)->cost, ==, cost);
-  drop_all (host, n + 1, s);
-}
-
-static void
-test_window (void)
-{
-  /* the cheapest window, not the cheapest pieces: 1 + 1 apart free nothing for 8 */
-  static const unsigned apart[][2] = { { 4, 1 }, { 4, 9 }, { 4, 1 }, { 4, 3 }, { 4, 4 } };
-  ask (COOP_EVICTOR_COOP, 5, apart, 0, 8, "..xx.", 4);
-  /* one expensive survivor between two halves (the paper's example) */
-  static const unsigned survivor[][2] = { { 5, 1 }, { 1, 100 }, { 5, 1 }, { 5, 2 }, { 5, 2 } };
-  ask (COOP_EVICTOR_COOP, 5, survivor, 0, 10, "..xx.", 3);
-  /* leftmost of equals */
-  static const unsigned equal[][2] = { { 4, 2 }, { 4, 2 }, { 4, 2 } };
-  ask (COOP_EVICTOR_COOP, 3, equal, 0, 4, "x..", 2);
-  /* a pinned piece ends the window */
-  ask (COOP_EVICTOR_COOP, 5, apart, 1u << 3, 8, "xx...", 10);
-  ask (COOP_EVICTOR_COOP, 5, apart, 1u << 1, 8, "..xx.", 4);
-}
-
-/* The sum of h is what is small, not h per byte: one large tensor with a higher sum stays. */
-static void
-test_window_is_a_sum (void)
-{
-  static const unsigned sizes[][2] = { { 16, 10 }, { 4, 6 } };
-  ask (COOP_EVICTOR_COOP, 2, sizes, 0, 4, ".x", 6);
-}
-
-/* Upstream never shrinks the window that touches the top: it would evict both. */
-static void
-test_window_at_the_top (void)
-{
-  static const unsigned sizes[][2] = { { 1, 5 }, { 4, 1 } };
-  ask (COOP_EVICTOR_COOP, 2, sizes, 0, 2, ".x", 1);
-}
-
-/* Upstream takes an infinite score out of a running sum and gets NaN for the rest of the scan. */
-static void
-test_window_infinite (void)
-{
-  CoopPolicy policy = plain (16 * K, COOP_EVICTOR_COOP);
-  policy.v[COOP_PARAM_STALENESS_EXPONENT].d = 1;
-  RefHost *host = host_new (16 * K, &policy);
-  RefStorage *s[5];
-  for (unsigned i = 0; i < 4; i++)
-    s[i] = ref_make (host, 4 * K, 100 - 10 * i, 0);
-  /* the lowest is used just now: its staleness is 0 */
-  g_assert_true (ref_host_read (host, s[0]));
-  s[4] = ref_make (host, 4 * K, 1, 0);
-  char *seen = picture (s, 4);
-  /* h: infinite, 90/150, 80/70, infinite: [1] is the cheapest */
-  g_assert_cmpstr (seen, ==, ".x..");
-  g_free (seen);
-  const void *body;
-  ref_host_event (host, COOP_EVENT_SEARCH, 0, &body);
-  const CoopSearchBody *search = body;
-  g_assert_cmpfloat (search->cost, ==, 90.0 / 150);
-  g_assert_cmpfloat (search->next_cost, ==, 80.0 / 70);
-  g_assert_cmpuint (search->next_lo, ==, 8 * K);
-  g_assert_cmpuint (search->next_hi, ==, 12 * K);
-  drop_all (host, 5, s);
-}
-
-/* Scores are those before anything of the window went: members do not count each other. */
-static void
-test_window_before (void)
-{
-  CoopPolicy policy = plain (12 * K, COOP_EVICTOR_COOP);
-  RefHost *host = host_new (12 * K, &policy);
-  RefStorage *s[4];
-  s[0] = ref_make (host, 4 * K, 10, 0);
-  s[1] = ref_make (host, 4 * K, 20, 1, s[0]);
-  s[2] = ref_make (host, 4 * K, 40, 1, s[1]);
-  s[3] = ref_make (host, 8 * K, 1, 0);
-  const void *body;
-  ref_host_event (host, COOP_EVENT_SEARCH, 0, &body);
-  g_assert_cmpfloat (((const CoopSearchBody *) body)->cost, ==, 30);
-  /* in the order of eviction the second sees the first */
-  ref_host_event (host, COOP_EVENT_EVICT, 0, &body);
-  g_assert_cmpuint (((const CoopEvictBody *) body)->chain_cost, ==, 0);
-  ref_host_event (host, COOP_EVENT_EVICT, 1, &body);
-  g_assert_cmpuint (((const CoopEvictBody *) body)->own_cost, ==, 20);
-  g_assert_cmpuint (((const CoopEvictBody *) body)->chain_cost, ==, 10);
-  drop_all (host, 4, s);
-}
-
-/* Two evicted neighbours of one class count once; upstream adds the class for each. */
-static void
-test_chain_once (void)
-{
-  CoopPolicy policy = plain (64 * K, COOP_EVICTOR_COOP);
-  RefHost *host = host_new (64 * K, &policy);
-  RefStorage *s[5];
-  s[0] = ref_make (host, K, 1, 0);
-  s[1] = ref_make (host, K, 10, 1, s[0]);
-  s[2] = ref_make (host, K, 100, 2, s[0], s[1]);
-  s[3] = ref_make (host, K, 1000, 2, s[1], s[2]);
-  s[4] = ref_make (host, K, 10000, 0);
-  coop_engine_pin (host->engine, s[4]->tensor, COOP_PIN_USER);
-  RefCall call;
-  RefOp op = { .input = { s[3] }, .use = { COOP_USE_READ }, .n_inputs = 1, .name = 5 };
-  ref_host_begin (host, &call, &op);
-  ref_host_stress (host);
-  ref_host_abort (host, &call);
-  char *seen = picture (s, 5);
-  g_assert_cmpstr (seen, ==, "xxx..");
-  g_free (seen);
-  ref_host_stress (host);
-  const void *body;
-  ref_host_event (host, COOP_EVENT_EVICT, 3, &body);
-  g_assert_cmpuint (((const CoopEvictBody *) body)->own_cost, ==, 1000);
-  g_assert_cmpuint (((const CoopEvictBody *) body)->chain_cost, ==, 111);
-  drop_all (host, 5, s);
-}
-
-static void
-test_single (void)
-{
-  /* bytes in the denominator: 8/4 < 3/1; and one at a time, scattered, until it fits */
-  static const unsigned dtr[][2] = { { 4, 8 }, { 1, 3 }, { 4, 9 }, { 4, 99 } };
-  ask (COOP_EVICTOR_DTR_EQ, 4, dtr, 0, 4, "x...", 8.0 / (4 * K));
-  ask (COOP_EVICTOR_DTR_EQ, 4, dtr, 0, 5, "xxx.", 8.0 / (4 * K));
-  static const unsigned equal[][2] = { { 4, 2 }, { 4, 2 }, { 4, 2 } };
-  ask (COOP_EVICTOR_DTR_EQ, 3, equal, 0, 4, "x..", 2.0 / (4 * K));
-}
-
-static void
-test_lru (void)
-{
-  CoopPolicy policy = plain (12 * K, COOP_EVICTOR_LRU);
-  policy.v[COOP_PARAM_STALENESS_EXPONENT].d = 1;
-  RefHost *host = host_new (12 * K, &policy);
-  RefStorage *s[5];
-  for (unsigned i = 0; i < 3; i++)
-    s[i] = ref_make (host, 4 * K, 10, 0);
-  /* an input counts as used when its operator begins: twice, to come after [2] */
-  RefOp use = { .input = { s[0] }, .use = { COOP_USE_READ }, .n_inputs = 1, .name = 5, .cost = 10 };
-  g_assert_true (ref_host_run (host, &use, NULL) && ref_host_run (host, &use, NULL));
-  s[3] = ref_make (host, 4 * K, 10, 0);
-  s[4] = ref_make (host, 4 * K, 10, 0);
-  char *seen = picture (s, 5);
-  g_assert_cmpstr (seen, ==, ".xx..");
-  g_free (seen);
-  drop_all (host, 5, s);
-}
-
 /* A request that cannot be served says why, and leaves no mark. */
 static void
 test_no_memory (void)
 {
   CoopPolicy policy = plain (16 * K, COOP_EVICTOR_COOP);
-  RefHost *host = host_new (32 * K, &policy);
+  RefHost *host = host_under (32 * K, &policy);
   RefStorage *s[4], *out;
   s[0] = ref_make (host, 2 * K, 10, 0);
   s[1] = ref_host_constant (host, 3 * K, COOP_KIND_OTHER, 1);
@@ -329,7 +104,7 @@ test_reservation (void)
 {
   static const unsigned size_cost[][2] = { { 4, 1 }, { 4, 2 }, { 4, 9 }, { 4, 9 } };
   CoopPolicy policy = plain (16 * K, COOP_EVICTOR_COOP);
-  RefHost *host = host_new (16 * K, &policy);
+  RefHost *host = host_under (16 * K, &policy);
   RefStorage *s[4];
   fill (host, 4, size_cost, s);
   CoopRequest first = { .bytes = 8 * K }, second = { .bytes = 512 };
@@ -367,7 +142,7 @@ test_victim_changes (void)
 {
   static const unsigned size_cost[][2] = { { 4, 1 }, { 4, 2 }, { 4, 9 } };
   CoopPolicy policy = plain (12 * K, COOP_EVICTOR_COOP);
-  RefHost *host = host_new (12 * K, &policy);
+  RefHost *host = host_under (12 * K, &policy);
   RefStorage *s[3];
   fill (host, 3, size_cost, s);
   CoopRequest req = { .bytes = 8 * K };
@@ -392,7 +167,7 @@ test_fragmentation (void)
   static const unsigned size_cost[][2] = { { 4, 1 }, { 2, 90 }, { 4, 5 }, { 4, 99 }, { 2, 99 } };
   CoopPolicy policy = plain (16 * K, COOP_EVICTOR_COOP);
   CoopTotals totals;
-  RefHost *host = host_new (16 * K, &policy);
+  RefHost *host = host_under (16 * K, &policy);
   RefStorage *s[6];
   fill (host, 5, size_cost, s);
   ref_host_drop (host, s[1]);
@@ -435,7 +210,7 @@ test_groups (void)
   CoopPolicy policy = plain (32 * K, COOP_EVICTOR_COOP);
   policy.v[COOP_PARAM_GROUPS].i = 2;
   policy.v[COOP_PARAM_DENSITY].d = 0.5;
-  RefHost *host = host_new (64 * K, &policy);
+  RefHost *host = host_under (64 * K, &policy);
   RefStorage *s[7];
   s[0] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 2 * K, 2 * K); /* density 1 */
   s[1] = make_class (host, 12, COOP_CLASS_CHEAP, 2 * K, 2);
@@ -457,7 +232,7 @@ test_small (void)
   const uint64_t budget = 8u << 20, area = budget / 64;
   CoopPolicy policy = plain (budget, COOP_EVICTOR_COOP);
   policy.v[COOP_PARAM_SMALL].i = 10 * K;
-  RefHost *host = host_new (budget, &policy);
+  RefHost *host = host_under (budget, &policy);
   RefStorage *s[20];
   s[0] = ref_make (host, 10 * K + 1, 1, 0);
   g_assert_cmpuint (s[0]->addr, ==, area);
@@ -490,7 +265,7 @@ test_budget_moves (void)
   static const unsigned size_cost[][2] = { { 4, 1 }, { 4, 2 }, { 4, 9 }, { 4, 9 } };
   CoopPolicy policy = plain (16 * K, COOP_EVICTOR_COOP);
   CoopTotals totals;
-  RefHost *host = host_new (64 * K, &policy);
+  RefHost *host = host_under (64 * K, &policy);
   RefStorage *s[8];
   fill (host, 4, size_cost, s);
   set_budget (host, 24 * K);
@@ -522,7 +297,7 @@ test_small_comes_later (void)
 {
   const uint64_t budget = 8u << 20;
   CoopPolicy policy = plain (0, COOP_EVICTOR_COOP);
-  RefHost *host = host_new (budget, &policy);
+  RefHost *host = host_under (budget, &policy);
   RefStorage *s[3];
   s[0] = ref_make (host, 20 * K, 1, 0);
   g_assert_cmpuint (s[0]->addr, ==, 0);
@@ -544,7 +319,7 @@ test_repeats (void)
       CoopPolicy policy = plain (24 * K, COOP_EVICTOR_COOP);
       policy.v[COOP_PARAM_STALENESS_EXPONENT].d = 1;
       policy.v[COOP_PARAM_GROUPS].i = 2;
-      RefHost *host = host_new (24 * K, &policy);
+      RefHost *host = host_under (24 * K, &policy);
       RefStorage *s[30];
       s[0] = ref_make (host, K, 5, 0);
       for (unsigned i = 1; i < 30; i++)
@@ -567,14 +342,6 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/core/memory/start", test_start);
   g_test_add_func ("/core/memory/best-fit", test_best_fit);
-  g_test_add_func ("/core/window/cheapest", test_window);
-  g_test_add_func ("/core/window/sum", test_window_is_a_sum);
-  g_test_add_func ("/core/window/top", test_window_at_the_top);
-  g_test_add_func ("/core/window/infinite", test_window_infinite);
-  g_test_add_func ("/core/window/before", test_window_before);
-  g_test_add_func ("/core/chain/once", test_chain_once);
-  g_test_add_func ("/core/single/order", test_single);
-  g_test_add_func ("/core/single/lru", test_lru);
   g_test_add_func ("/core/memory/no-memory", test_no_memory);
   g_test_add_func ("/core/memory/reservation", test_reservation);
   g_test_add_func ("/core/memory/victim-changes", test_victim_changes);
