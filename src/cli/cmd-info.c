@@ -68,7 +68,9 @@ gather (Report *r, GError **error)
   r->pieces = g_array_new (FALSE, FALSE, sizeof (CoopMapPiece));
   if (r->reader == NULL || !coop_reader_info (r->reader, &r->info, error))
     return FALSE;
+  g_autofree char *log = g_strconcat (r->path, "-wal", NULL); /* of a run under way, or interrupted */
   r->file_bytes = g_stat (r->path, &st) == 0 ? (guint64) st.st_size : 0;
+  r->file_bytes += g_stat (log, &st) == 0 ? (guint64) st.st_size : 0;
   coop_reader_query (r->reader, "SELECT value FROM stat WHERE name = 'lost_events'", 5, take_uint, &r->lost, NULL);
   r->trace_error = coop_reader_meta (r->reader, "trace_error");
   look_at_peak (r);

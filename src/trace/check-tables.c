@@ -144,7 +144,9 @@ check_stats (Check *check)
 void
 coop_check_tables (Check *check)
 {
-  gboolean closed = coop_reader_int (check->reader, "SELECT state FROM session", COOP_RUN_RUNNING) != COOP_RUN_RUNNING;
+  /* A store that failed could not say what still lived. */
+  gboolean closed = coop_reader_int (check->reader, "SELECT state FROM session", COOP_RUN_RUNNING) != COOP_RUN_RUNNING
+                    && coop_reader_int (check->reader, "SELECT value FROM stat WHERE name = 'lost_events'", 0) == 0;
   for (guint i = 0; closed && !check->gap && i < check->lives->len && !coop_check_full (check); i++)
     coop_check_life (check, &g_array_index (check->lives, CheckLife, i), NULL);
   gint64 rows = coop_reader_int (check->reader, "SELECT count(*) FROM block", -1);

@@ -349,11 +349,26 @@ set_up (CoopStore *store, const char *const *meta)
   commit (store);
 }
 
+static gboolean
+remove_all (const char *path, GError **error)
+{
+  static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+  for (guint i = 0; i < G_N_ELEMENTS (suffixes); i++)
+    {
+      g_autofree char *name = g_strconcat (path, suffixes[i], NULL);
+      if (unlink (name) != 0 && errno != ENOENT)
+        {
+          g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", name, g_strerror (errno));
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
 /* Makes way for a new file: an old trace and an empty file may go, anything else stays. */
 static gboolean
 make_way (const char *path, GError **error)
 {
-  static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
   g_autoptr (GError) foreign = NULL;
   struct stat st;
   if (lstat (path, &st) != 0)
@@ -365,16 +380,7 @@ make_way (const char *path, GError **error)
                    "%s: there is something else of that name; it is left alone", path);
       return FALSE;
     }
-  for (guint i = 0; i < G_N_ELEMENTS (suffixes); i++)
-    {
-      g_autofree char *name = g_strconcat (path, suffixes[i], NULL);
-      if (unlink (name) != 0 && errno != ENOENT)
-        {
-          g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", name, g_strerror (errno));
-          return FALSE;
-        }
-    }
-  return TRUE;
+  return remove_all (path, error);
 }
 
 static void
@@ -418,6 +424,7 @@ coop_store_create (const char *path, const char *const *meta, GError **error)
   if (!coop_store_ok (store))
     {
       g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, store->why);
+      remove_all (path, NULL);
       store_free (store);
       return NULL;
     }

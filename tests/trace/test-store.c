@@ -288,6 +288,10 @@ assert_told (const char *path, guint64 pushed)
   g_assert_nonnull (told.why);
   g_free (told.why);
   coop_reader_free (reader);
+  g_autoptr (GArray) findings = coop_check (path, 50, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (findings->len, ==, 1);
+  g_assert_nonnull (strstr (g_array_index (findings, CoopFinding, 0).text, "could not be written"));
 }
 
 static void
