@@ -349,7 +349,8 @@ accept (CoopEngine *e, CoopVersion *v, uint64_t addr)
   count_back (e, v);
   if (!user)
     {
-      coop_emit_tensor (e, v, v->producer != NULL ? v->producer->id : 0); /* its block is claimed */
+      /* tells whose the block is now */
+      coop_emit_tensor (e, v, v->producer != NULL ? v->producer->id : 0);
       return COOP_BORROW;
     }
   uint64_t old = n->block;
@@ -441,6 +442,7 @@ coop_replay_abort (CoopEngine *e, CoopCall *call)
     {
       spoil (e, cs);
       coop_emit_op_end (e, cs->running, 0, 0, 0, true, 0, NULL);
+      e->replays++;
       cs->running = 0;
     }
   while (cs->n_frames > 0)

@@ -31,7 +31,7 @@ test_programs (void)
       if (g_getenv ("COOP_SEED"))
         g_printerr ("# seed %u\n", seed + i);
       GRand *rand = g_rand_new_with_seed (seed + i);
-      RefBytes source = { from_rand, rand };
+      RefBytes source = { .next = from_rand, .user = rand };
       ref_program_run (&source, 400, &s);
       g_rand_free (rand);
     }

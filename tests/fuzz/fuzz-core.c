@@ -30,7 +30,7 @@ int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   Input input = { data, size };
-  RefBytes source = { next, &input };
+  RefBytes source = { .next = next, .user = &input };
   RefProgramStats stats = { 0 };
   ref_program_run (&source, 2000, &stats);
   return 0;

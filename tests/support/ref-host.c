@@ -17,6 +17,9 @@ on_event (void *user, CoopEvent *ev, const void *body)
   RefHost *host = user;
   CoopSearchBody copy = { 0 };
   ev->seq = host->n_events++;
+  ev->ts = host->n_events;
+  if (host->watch.event != NULL)
+    host->watch.event (host->watch.user, ev, body);
   if (!host->record_events)
     return;
   if (ev->more > 0)
@@ -35,7 +38,15 @@ on_now (void *user)
 RefHost *
 ref_host_new (uint64_t capacity, const CoopPolicy *policy)
 {
+  const RefWatch nobody = { 0 };
+  return ref_host_new_watched (capacity, policy, &nobody);
+}
+
+RefHost *
+ref_host_new_watched (uint64_t capacity, const CoopPolicy *policy, const RefWatch *watch)
+{
   RefHost *host = g_new0 (RefHost, 1);
+  host->watch = *watch;
   CoopEngineOptions options = { .capacity = capacity, .policy = *policy,
                                 .sink = { on_event, host }, .now = on_now, .now_user = host };
   host->capacity = capacity;
@@ -61,6 +72,8 @@ ref_host_verify (RefHost *host)
       if (s->tensor != NULL)
         g_assert_cmpuint (s->tensor->addr, ==, s->addr);
     }
+  if (host->watch.verify != NULL)
+    host->watch.verify (host->watch.user, host);
 }
 
 void

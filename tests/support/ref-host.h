@@ -39,9 +39,20 @@ typedef struct
   bool once;            /* cannot be run again */
 } RefOp;
 
+typedef struct RefHost RefHost;
+
+/* Somebody who looks on: at every event, and at the engine whenever values are verified. */
 typedef struct
 {
+  void (*event) (void *user, CoopEvent *ev, const void *body);
+  void (*verify) (void *user, RefHost *host);
+  void *user;
+} RefWatch;
+
+struct RefHost
+{
   CoopEngine *engine;
+  RefWatch watch;
   uint8_t *memory;
   uint64_t capacity;
   GPtrArray *storages;  /* that have users or holds */
@@ -54,7 +65,7 @@ typedef struct
   CoopOom oom;          /* of the last request that failed */
   uint64_t n_events, thrashed, placed, replayed, brute_windows, brute_fits;
   uint64_t ticks;
-} RefHost;
+};
 
 typedef struct
 {
@@ -64,6 +75,7 @@ typedef struct
 } RefCall;
 
 RefHost *ref_host_new (uint64_t capacity, const CoopPolicy *policy);
+RefHost *ref_host_new_watched (uint64_t capacity, const CoopPolicy *policy, const RefWatch *watch);
 /* Lets go of everything, checks that nothing is left in the pool, frees. */
 void ref_host_free (RefHost *host);
 

@@ -233,7 +233,7 @@ begin (Program *p)
   policy.v[COOP_PARAM_HOLD].i = pick (p, 2) * 600;
   policy.v[COOP_PARAM_COST].i = pick (p, 2);
   policy.v[COOP_PARAM_THRASH].i = 3;
-  p->host = ref_host_new (p->large ? 6u << 20 : 128u << 10, &policy);
+  p->host = ref_host_new_watched (p->large ? 6u << 20 : 128u << 10, &policy, &p->source->watch);
   p->host->check = true;
 }
 

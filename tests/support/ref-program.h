@@ -10,6 +10,7 @@ typedef struct
 {
   bool (*next) (void *user, uint8_t *byte); /* false: no more, the program ends */
   void *user;
+  RefWatch watch;
 } RefBytes;
 
 typedef struct
