@@ -107,6 +107,25 @@ def test_trace_lost_is_said(w):
     equal((err, code), ("coopscope: coop: disk full\n", 0))
 
 
+def test_nothing_is_left_open(w):
+    got = api(
+        w,
+        "import os\n"
+        "def fds(): return sorted(os.listdir('/proc/self/fd'))\n"
+        "c.start(trace='x.coop'); c.stop()\n"
+        "before = fds()\n"
+        "c.start(trace='x.coop'); c.stop()\n"
+        "try: c.start(no_such=1)\n"
+        "except ValueError: pass\n"
+        "os.environ['BAD'] = '1'\n"
+        "try: c.start(trace='x.coop')\n"
+        "except RuntimeError: pass\n"
+        "assert fds() == before, (before, fds())\n",
+        COLLECT.replace("echo ready", "test -z \"$BAD\" || exit 1; echo ready"),
+    )
+    equal(got[1:], ("", 0))
+
+
 def test_forked_child_does_not_wait(w):
     got = api(
         w,

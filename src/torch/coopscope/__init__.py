@@ -14,7 +14,7 @@ import atexit
 import contextlib
 import os
 import sys
-from typing import Any, Dict, Iterator, Optional, Union
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Union
 
 from coopscope._policy import Parameter, Policy, Value, as_text, native
 
@@ -23,8 +23,17 @@ __all__ = ["start", "stop", "running", "policy", "stats", "annotate", "keep", "P
 Size = Union[int, str]
 
 policy = Policy()
-_collector: Any = None  # the collector of a run that start() began
-_owner = 0  # the process that began it; a forked child must not end it
+
+
+class _Run(NamedTuple):
+    """What start() began."""
+
+    collector: Any
+    fd: int  # of the wire; who attaches to this process finds it by that
+    pid: int  # a forked child must not end it
+
+
+_run: Optional[_Run] = None
 
 
 def start(
@@ -47,9 +56,9 @@ def start(
     ValueError: unknown name or bad value. RuntimeError: it runs already, or the trace cannot be
     written; the process then goes on without Coopscope.
     """
-    global _collector, _owner
+    global _run
     if running():
-        if _collector is not None:
+        if _run is not None:
             raise RuntimeError("coopscope is running; call coopscope.stop() first")
         print("coopscope: started by `coop run`, whose options hold", file=sys.stderr)
         return
@@ -60,26 +69,30 @@ def start(
     from coopscope._collector import Collector
 
     fd = native().wire_create(ring_bytes, wanted)
-    collector = Collector(fd, trace)
-    _collector, _owner = collector, os.getpid()
-    atexit.register(_at_exit, collector)  # before the adapter's own, so that it runs after it
     try:
-        _adapter.install(torch, fd)
+        collector = Collector(fd, trace)
+        _run = _Run(collector, fd, os.getpid())
+        atexit.register(_at_exit)  # before the adapter's own, so that it runs after it
+        try:
+            _adapter.install(torch, fd)
+            torch.empty(1)  # the first tensor claims the ring, so that marks count from now on
+        except BaseException:
+            collector.abandon()
+            raise
     except BaseException:
-        _forget()
-        collector.abandon()
+        _forget(fd)
         raise
 
 
 def stop() -> None:
     """Brings back what is evicted, lets go of the process's memory and completes the trace."""
-    if _collector is None or _owner != os.getpid():
+    if _run is None or _run.pid != os.getpid():
         raise RuntimeError("coopscope.start() was not called here")
     from coopscope import _adapter
 
-    collector = _collector
+    collector = _run.collector
     _adapter.uninstall()
-    _forget()
+    _forget(_run.fd)
     _report(collector.wait())
 
 
@@ -127,12 +140,13 @@ def _report(problem: Optional[str]) -> None:
         print(f"coopscope: {problem}", file=sys.stderr)
 
 
-def _forget() -> None:
-    global _collector
-    _collector = None
+def _forget(fd: int) -> None:
+    global _run
+    _run = None
+    os.close(fd)
     atexit.unregister(_at_exit)
 
 
-def _at_exit(collector: Any) -> None:
-    if _owner == os.getpid():
-        _report(collector.wait())
+def _at_exit() -> None:
+    if _run is not None and _run.pid == os.getpid():
+        _report(_run.collector.wait())
