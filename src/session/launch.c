@@ -6,7 +6,7 @@
 #include "session-private.h"
 
 #include <fcntl.h>
-#include <gio/gunixfdlist.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,18 +102,18 @@ unblock_signals (gpointer user)
 static char **
 child_environ (const CoopRunOptions *options, const char *python_dir)
 {
-  char **environ = g_get_environ ();
+  char **env = g_get_environ ();
   for (char **e = options->envp; e != NULL && *e != NULL; e++)
     {
       g_auto (GStrv) pair = g_strsplit (*e, "=", 2);
       if (pair[0] != NULL && pair[1] != NULL)
-        environ = g_environ_setenv (environ, pair[0], pair[1], TRUE);
+        env = g_environ_setenv (env, pair[0], pair[1], TRUE);
     }
   if (python_dir != NULL)
-    environ = coop_python_environ (environ, python_dir);
-  if (!options->terminal && g_environ_getenv (environ, "PYTHONUNBUFFERED") == NULL)
-    environ = g_environ_setenv (environ, "PYTHONUNBUFFERED", "1", TRUE);
-  return environ;
+    env = coop_python_environ (env, python_dir);
+  if (!options->terminal && g_environ_getenv (env, "PYTHONUNBUFFERED") == NULL)
+    env = g_environ_setenv (env, "PYTHONUNBUFFERED", "1", TRUE);
+  return env;
 }
 
 /* Without the package the script would run without a budget: worse than not at all. */
@@ -129,17 +129,17 @@ check_package (const CoopSession *self, const char *python_dir, GError **error)
 }
 
 static char **
-add_wire (CoopSession *self, char **environ)
+add_wire (CoopSession *self, char **env)
 {
   g_autofree char *fd = g_strdup_printf ("%d", CHILD_FD);
   g_autofree char *path = g_strdup_printf ("/proc/%d/fd/%d", (int) getpid (),
                                            coop_wire_fd (self->wire));
-  environ = g_environ_setenv (environ, COOP_ENV_FD, fd, TRUE);
-  return g_environ_setenv (environ, COOP_ENV_PATH, path, TRUE);
+  env = g_environ_setenv (env, COOP_ENV_FD, fd, TRUE);
+  return g_environ_setenv (env, COOP_ENV_PATH, path, TRUE);
 }
 
 static gboolean
-spawn (CoopSession *self, const CoopRunOptions *options, char **environ, GError **error)
+spawn (CoopSession *self, const CoopRunOptions *options, char **env, GError **error)
 {
   GSubprocessFlags flags = options->terminal ? G_SUBPROCESS_FLAGS_STDIN_INHERIT
                                              : G_SUBPROCESS_FLAGS_NONE;
@@ -152,7 +152,7 @@ spawn (CoopSession *self, const CoopRunOptions *options, char **environ, GError 
       return FALSE;
     }
   g_subprocess_launcher_take_fd (launcher, fd, CHILD_FD);
-  g_subprocess_launcher_set_environ (launcher, environ);
+  g_subprocess_launcher_set_environ (launcher, env);
   g_subprocess_launcher_set_child_setup (launcher, unblock_signals, NULL, NULL);
   if (options->cwd != NULL)
     g_subprocess_launcher_set_cwd (launcher, options->cwd);
@@ -176,17 +176,31 @@ check_budget (CoopSession *self, const CoopPolicy *policy)
   coop_session_say (self, "the budget of %s is more than this machine's memory (%s)", want, have);
 }
 
+/* Nothing ran: no file is left of it. */
+static void
+drop_trace (CoopSession *self)
+{
+  if (self->store == NULL)
+    return;
+  coop_store_close (g_steal_pointer (&self->store), COOP_RUN_INTERRUPTED, 0, NULL);
+  g_unlink (self->trace);
+}
+
 gboolean
 coop_session_launch (CoopSession *self, const CoopRunOptions *options, GError **error)
 {
   g_autofree char *python_dir = coop_python_dir ();
-  g_auto (GStrv) environ = child_environ (options, python_dir);
-  if (!coop_preflight (options, environ, error) || !check_package (self, python_dir, error)
+  g_auto (GStrv) env = child_environ (options, python_dir);
+  if (!coop_preflight (options, env, error) || !check_package (self, python_dir, error)
       || !open_trace (self, options, error))
     return FALSE;
   check_budget (self, &options->policy);
-  if (!make_wire (self, options, error))
-    return FALSE;
-  environ = add_wire (self, environ);
-  return spawn (self, options, environ, error);
+  if (make_wire (self, options, error))
+    {
+      env = add_wire (self, env);
+      if (spawn (self, options, env, error))
+        return TRUE;
+    }
+  drop_trace (self);
+  return FALSE;
 }

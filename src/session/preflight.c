@@ -95,7 +95,7 @@ in_folder (const char *cwd, const char *path)
 
 /* The program as the child will find it, NULL if it will not. */
 static char *
-find_program (const char *name, const char *cwd, char **environ)
+find_program (const char *name, const char *cwd, char **env)
 {
   if (strchr (name, '/') != NULL)
     {
@@ -103,7 +103,7 @@ find_program (const char *name, const char *cwd, char **environ)
       return g_file_test (path, G_FILE_TEST_IS_EXECUTABLE) && !g_file_test (path, G_FILE_TEST_IS_DIR)
                  ? g_steal_pointer (&path) : NULL;
     }
-  const char *path = g_environ_getenv (environ, "PATH");
+  const char *path = g_environ_getenv (env, "PATH");
   g_auto (GStrv) dirs = g_strsplit (path != NULL ? path : "/usr/bin:/bin", ":", -1);
   for (int i = 0; dirs[i] != NULL; i++)
     {
@@ -116,12 +116,12 @@ find_program (const char *name, const char *cwd, char **environ)
 }
 
 static char *
-run_probe (const char *python, const char *cwd, char **environ, GError **error)
+run_probe (const char *python, const char *cwd, char **env, GError **error)
 {
   const char *argv[] = { python, "-c", probe, NULL };
   g_autofree char *out = NULL, *err = NULL;
   int status = 0;
-  if (!g_spawn_sync (cwd, (char **) argv, environ, G_SPAWN_DEFAULT, NULL, NULL, &out, &err, &status,
+  if (!g_spawn_sync (cwd, (char **) argv, env, G_SPAWN_DEFAULT, NULL, NULL, &out, &err, &status,
                      error))
     return NULL;
   if (!g_spawn_check_wait_status (status, NULL))
@@ -136,9 +136,9 @@ run_probe (const char *python, const char *cwd, char **environ, GError **error)
 }
 
 static gboolean
-check_torch (const char *python, const char *cwd, char **environ, GError **error)
+check_torch (const char *python, const char *cwd, char **env, GError **error)
 {
-  g_autofree char *text = run_probe (python, cwd, environ, error);
+  g_autofree char *text = run_probe (python, cwd, env, error);
   if (text == NULL)
     return FALSE;
   int major = 0, minor = 0, torch_major = 0, torch_minor = 0;
@@ -170,7 +170,7 @@ check_torch (const char *python, const char *cwd, char **environ, GError **error
 }
 
 gboolean
-coop_preflight (const CoopRunOptions *options, char **environ, GError **error)
+coop_preflight (const CoopRunOptions *options, char **env, GError **error)
 {
   const char *cwd = options->cwd;
   CoopPythonLine line;
@@ -179,7 +179,7 @@ coop_preflight (const CoopRunOptions *options, char **environ, GError **error)
       g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_COMMAND, "no such folder: %s", cwd);
       return FALSE;
     }
-  g_autofree char *program = find_program (options->argv[0], cwd, environ);
+  g_autofree char *program = find_program (options->argv[0], cwd, env);
   if (program == NULL)
     {
       g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_COMMAND, "no such program: %s",
@@ -197,7 +197,7 @@ coop_preflight (const CoopRunOptions *options, char **environ, GError **error)
           return FALSE;
         }
     }
-  return !line.python || check_torch (program, cwd, environ, error);
+  return !line.python || check_torch (program, cwd, env, error);
 }
 
 static gboolean
@@ -239,11 +239,11 @@ coop_python_dir (void)
 }
 
 char **
-coop_python_environ (char **environ, const char *dir)
+coop_python_environ (char **env, const char *dir)
 {
-  const char *old = g_environ_getenv (environ, "PYTHONPATH");
+  const char *old = g_environ_getenv (env, "PYTHONPATH");
   g_autofree char *site = g_build_filename (dir, "coopscope", "_site", NULL);
   g_autofree char *path = old != NULL && old[0] != 0 ? g_strjoin (":", site, dir, old, NULL)
                                                     : g_strjoin (":", site, dir, NULL);
-  return g_environ_setenv (environ, "PYTHONPATH", path, TRUE);
+  return g_environ_setenv (env, "PYTHONPATH", path, TRUE);
 }

@@ -16,12 +16,12 @@ void coop_python_line_parse (char *const *argv, CoopPythonLine *line);
 
 /* FALSE: the program, the folder or the script is not there, or the interpreter has no PyTorch or one
  * that is too old; error is one line that says which. Runs the interpreter for some ms, without
- * importing torch. environ as for the child. */
-gboolean coop_preflight (const CoopRunOptions *options, char **environ, GError **error);
+ * importing torch. env as for the child. */
+gboolean coop_preflight (const CoopRunOptions *options, char **env, GError **error);
 
 /* The folder that holds the Python package `coopscope`, NULL if there is none. */
 char *coop_python_dir (void);
-/* environ with our folders in front of PYTHONPATH; takes environ. */
-char **coop_python_environ (char **environ, const char *dir);
+/* env with our folders in front of PYTHONPATH; takes env. */
+char **coop_python_environ (char **env, const char *dir);
 
 #endif

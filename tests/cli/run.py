@@ -100,7 +100,12 @@ def test_budgets(tmp):
 def test_commands(tmp):
     refused(["run", "--", "no-such-program-x"], "no such program: no-such-program-x")
     refused(["run", "--", sys.executable, "no-such-script.py"], "no such script: no-such-script.py")
-    assert os.listdir(tmp) == []
+    broken = os.path.join(tmp, "broken")
+    with open(broken, "wb") as file:
+        file.write(b"#!/no/such/interpreter\n")
+    os.chmod(broken, 0o755)
+    refused(["run", "-o", os.path.join(tmp, "t.coop"), "--", broken], "broken", code=1)
+    assert os.listdir(tmp) == ["broken"]
 
 
 def test_two_to_one_file(tmp):

@@ -57,9 +57,9 @@ check_start (const char *program, const char *script, const char *cwd, int code,
 {
   CoopRunOptions options = { .argv = (char *[]) { (char *) program, (char *) script, NULL },
                              .cwd = (char *) cwd };
-  g_auto (GStrv) environ = g_get_environ ();
+  g_auto (GStrv) env = g_get_environ ();
   g_autoptr (GError) error = NULL;
-  gboolean ok = coop_preflight (&options, environ, &error);
+  gboolean ok = coop_preflight (&options, env, &error);
   if (says == NULL)
     {
       g_assert_no_error (error);
@@ -104,9 +104,9 @@ test_refusals (void)
 static void
 test_environ (void)
 {
-  g_auto (GStrv) environ = g_strdupv ((char *[]) { "PYTHONPATH=/old:/older", NULL });
-  environ = coop_python_environ (environ, "/p");
-  g_assert_cmpstr (g_environ_getenv (environ, "PYTHONPATH"), ==, "/p/coopscope/_site:/p:/old:/older");
+  g_auto (GStrv) env = g_strdupv ((char *[]) { "PYTHONPATH=/old:/older", NULL });
+  env = coop_python_environ (env, "/p");
+  g_assert_cmpstr (g_environ_getenv (env, "PYTHONPATH"), ==, "/p/coopscope/_site:/p:/old:/older");
   g_auto (GStrv) empty = g_strdupv ((char *[]) { NULL });
   empty = coop_python_environ (empty, "/p");
   g_assert_cmpstr (g_environ_getenv (empty, "PYTHONPATH"), ==, "/p/coopscope/_site:/p");
@@ -118,6 +118,6 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/preflight/lines", test_lines);
   g_test_add_func ("/preflight/refusals", test_refusals);
-  g_test_add_func ("/preflight/environ", test_environ);
+  g_test_add_func ("/preflight/env", test_environ);
   return g_test_run ();
 }
