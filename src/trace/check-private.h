@@ -27,6 +27,7 @@ typedef struct {
   guint64 largest;
   GArray *lives;        /* CheckLife by address */
   GHashTable *tensors, *ops; /* numbers introduced */
+  GHashTable *running;       /* operators that began and did not end */
   sqlite3_stmt *columns, *block, *keyframe;
   guint64 n, total, n_lives;
   void (*progress) (gpointer user, double part);

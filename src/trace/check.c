@@ -77,6 +77,7 @@ refer_all (Check *check, const CoopEvent *ev, const guint64 *ids, guint n)
 static void
 check_references (Check *check, const CoopEvent *ev, const void *body)
 {
+  guint64 id;
   switch (ev->kind)
     {
     case COOP_EVENT_TENSOR:
@@ -90,12 +91,15 @@ check_references (Check *check, const CoopEvent *ev, const void *body)
       break;
     case COOP_EVENT_OP_BEGIN:
       introduce (check->ops, ev->u.op_begin.id);
+      introduce (check->running, ev->u.op_begin.id);
       refer (check, ev, check->ops, ev->u.op_begin.replay_of, "operator");
       refer_all (check, ev, body, ev->u.op_begin.n_inputs);
       break;
     case COOP_EVENT_OP_END:
       refer (check, ev, check->ops, ev->u.op_end.id, "operator");
       refer_all (check, ev, body, ev->u.op_end.n_outputs);
+      id = ev->u.op_end.id;
+      g_hash_table_remove (check->running, &id);
       break;
     case COOP_EVENT_ALLOC:
       refer (check, ev, check->ops, ev->u.alloc.op, "operator");
@@ -227,6 +231,7 @@ coop_check (const char *path, guint max, void (*progress) (gpointer user, double
     .lives = g_array_new (FALSE, TRUE, sizeof (CheckLife)),
     .tensors = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
     .ops = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
+    .running = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
   };
   g_array_set_clear_func (check.findings, clear_finding);
   if (check.reader != NULL)
@@ -237,5 +242,6 @@ coop_check (const char *path, guint max, void (*progress) (gpointer user, double
   g_array_unref (check.lives);
   g_hash_table_unref (check.tensors);
   g_hash_table_unref (check.ops);
+  g_hash_table_unref (check.running);
   return check.findings;
 }

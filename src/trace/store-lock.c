@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define HEADER_BYTES 100
+#define BALLAST_BYTES 262144 /* kept in the lock file, given up to say on a full disk that it is full */
 
 static char *
 lock_path (const char *path)
@@ -41,7 +42,11 @@ coop_store_lock (const char *path, GError **error)
           return -1;
         }
       if (flock (fd, LOCK_EX | LOCK_NB) == 0 && still_there (fd, name))
-        return fd;
+        {
+          if (posix_fallocate (fd, 0, BALLAST_BYTES) != 0)
+            g_debug ("%s: no room kept", path);
+          return fd;
+        }
       close (fd);
       g_usleep (5000);
     }

@@ -129,7 +129,7 @@ void coop_store_lod_add (CoopStore *store, const CoopEvent *ev, const CoopModelT
 void coop_store_lod_flush (CoopStore *store);
 
 /* store-lock.c: the lock is a flock on FILE-lock, beside the trace, for as long as it is written.
- * It dies with its process; the empty file that a killed one leaves behind means nothing. It is not
+ * It dies with its process; the file that a killed one leaves behind means nothing. It is not
  * on the trace itself: closing any descriptor of that one would drop SQLite's own locks. */
 /* Descriptor; -1 with BUSY or IO. */
 int coop_store_lock (const char *path, GError **error);

@@ -17,7 +17,6 @@
 #define BATCH_EVENTS 4096
 #define BATCH_US 50000
 #define KEYFRAME_EVENTS 4096
-#define BALLAST_BYTES 262144 /* given up to say, on a full disk, that it is full */
 
 G_DEFINE_QUARK (coop-trace-error-quark, coop_trace_error)
 
@@ -330,9 +329,8 @@ set_up (CoopStore *store, const char *const *meta)
     "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 33554432; PRAGMA foreign_keys = OFF",
     COOP_APPLICATION_ID, COOP_SCHEMA_VERSION);
   g_autofree char *session = g_strdup_printf (
-    "INSERT INTO session VALUES (1, %" G_GINT64_FORMAT ", NULL, %d, NULL, %d);"
-    "CREATE TABLE ballast (x BLOB) STRICT; INSERT INTO ballast VALUES (zeroblob (%d))",
-    g_get_real_time () * 1000, COOP_RUN_RUNNING, (int) getpid (), BALLAST_BYTES);
+    "INSERT INTO session VALUES (1, %" G_GINT64_FORMAT ", NULL, %d, NULL, %d)",
+    g_get_real_time () * 1000, COOP_RUN_RUNNING, (int) getpid ());
   exec (store, identity);
   coop_store_begin (store);
   exec (store, coop_sql_schema);
@@ -433,13 +431,16 @@ coop_store_create (const char *path, const char *const *meta, GError **error)
 
 /* ---- closing ---- */
 
-/* The last words of a store that failed. What the ballast gives back is enough for them. */
+/* The last words of a store that failed. Room for them: what the lock file kept, and the log once it
+ * is folded into the file. */
 static void
 say_lost (CoopStore *store)
 {
   g_autofree char *why = g_steal_pointer (&store->why);
+  if (ftruncate (store->lock_fd, 0) != 0)
+    g_debug ("%s: %s", store->path, g_strerror (errno));
+  sqlite3_wal_checkpoint_v2 (store->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
   coop_store_begin (store);
-  exec (store, "DELETE FROM ballast");
   if (coop_store_ok (store))
     {
       set_stat (store, "lost_events", store->lost);
@@ -474,7 +475,6 @@ coop_store_close (CoopStore *store, CoopRunState state, int exit_code, GError **
   gboolean whole = coop_store_ok (store);
   coop_store_begin (store);
   coop_store_open_rows (store);
-  exec (store, "DROP TABLE ballast");
   write_session (store, state, exit_code);
   commit (store);
   exec (store, coop_sql_index);

@@ -250,6 +250,9 @@ test_killed (void)
   g_assert_cmpuint (info.events, ==, 6000);
   coop_trace_info_clear (&info);
   coop_reader_free (reader);
+  g_autoptr (GArray) findings = coop_check (place.path, 50, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (findings->len, ==, 0);
   record_file (place.path, 1, 100);
   g_assert_cmpuint (place_files (&place), ==, 1);
   place_clear (&place);
@@ -290,6 +293,8 @@ assert_told (const char *path, guint64 pushed)
   coop_reader_free (reader);
   g_autoptr (GArray) findings = coop_check (path, 50, NULL, NULL, &error);
   g_assert_no_error (error);
+  for (guint i = 0; i < findings->len; i++)
+    g_test_message ("%s", g_array_index (findings, CoopFinding, i).text);
   g_assert_cmpuint (findings->len, ==, 1);
   g_assert_nonnull (strstr (g_array_index (findings, CoopFinding, 0).text, "could not be written"));
 }
