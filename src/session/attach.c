@@ -10,7 +10,7 @@
 
 #define POLL_US 50000
 #define PAST_SAMPLES 1024
-#define GRACE 40          /* polls after the target is gone: the writer still closes the file */
+#define GRACE 20          /* polls of a file whose writer is gone */
 
 static int
 open_wire_path (const char *path)
@@ -165,19 +165,43 @@ catch_up (CoopSession *self)
   pthread_mutex_unlock (&self->lock);
 }
 
-/* TRUE once the file says how the run ended. */
-static gboolean
-ended (CoopSession *self, CoopSessionState *state, int *code)
+/* What the file says of its run. A writer that still closes it (indexes of a long run take a while)
+ * counts as RUNNING; one that is gone without a word as LOST. */
+static CoopSessionState
+look_at_end (CoopSession *self, int *code)
 {
   CoopTraceInfo info = { 0 };
+  CoopSessionState state = COOP_SESSION_LOST;
   if (!coop_reader_info (self->reader, &info, NULL))
-    return FALSE;
-  gboolean over = info.state == COOP_RUN_ENDED || info.state == COOP_RUN_KILLED;
-  *state = info.state == COOP_RUN_ENDED    ? COOP_SESSION_ENDED
-           : info.state == COOP_RUN_KILLED ? COOP_SESSION_KILLED : COOP_SESSION_LOST;
-  *code = over ? info.exit_code : -1;
+    return COOP_SESSION_LOST;
+  switch (info.state)
+    {
+    case COOP_RUN_RUNNING:
+      state = COOP_SESSION_RECORDING;
+      break;
+    case COOP_RUN_ENDED:
+      state = COOP_SESSION_ENDED;
+      break;
+    case COOP_RUN_KILLED:
+      state = COOP_SESSION_KILLED;
+      break;
+    case COOP_RUN_INTERRUPTED:
+      break;
+    }
+  *code = state == COOP_SESSION_LOST ? -1 : info.exit_code;
   coop_trace_info_clear (&info);
-  return over;
+  return state;
+}
+
+/* TRUE when there is nothing more to follow. */
+static gboolean
+at_end (CoopSession *self, int *polls_lost, CoopSessionState *state, int *code)
+{
+  *state = look_at_end (self, code);
+  if (*state == COOP_SESSION_LOST)
+    return ++*polls_lost > GRACE;
+  *polls_lost = 0;
+  return *state != COOP_SESSION_RECORDING;
 }
 
 gpointer
@@ -185,7 +209,7 @@ coop_session_follower (gpointer session)
 {
   CoopSession *self = session;
   CoopSessionState state = COOP_SESSION_LOST;
-  int code = -1, polls_gone = 0;
+  int code = -1, polls_lost = 0;
   catch_up (self);
   if (self->events > 0)
     coop_session_put_state (self, COOP_SESSION_RECORDING, -1);
@@ -199,11 +223,13 @@ coop_session_follower (gpointer session)
       gint64 n = coop_reader_events (self->reader, self->next_seq, take, self, &error);
       coop_session_publish (self, FALSE);
       coop_session_measure (self, TRUE);
-      polls_gone = gone ? polls_gone + 1 : 0;
-      if (n <= 0 && gone && (ended (self, &state, &code) || polls_gone > GRACE))
+      if (n <= 0 && gone && at_end (self, &polls_lost, &state, &code))
         break;
       g_usleep (POLL_US);
     }
+  coop_reader_events (self->reader, self->next_seq, take, self, NULL);   /* written since we looked */
+  if (state == COOP_SESSION_RECORDING)
+    state = COOP_SESSION_LOST;   /* we let go of it */
   coop_session_publish (self, TRUE);
   coop_session_put_state (self, state, code);
   return NULL;
