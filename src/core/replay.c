@@ -135,7 +135,7 @@ settle_input (CoopEngine *e, const CoopCall *call, const CoopInput *input)
   if (v->t.pin != COOP_PIN_NONE && !leaves)
     {
       if (v->t.kind == kind || v->t.kind == COOP_KIND_UNMANAGED || pin != COOP_PIN_CONSTANT
-          || !(input->use & COOP_USE_STATE))
+          || kind != COOP_KIND_STATE)
         return;
       pin = (CoopPin) v->t.pin;
     }
@@ -205,6 +205,16 @@ gather_dependents (CoopEngine *e, CoopCallState *cs)
   free (walk.list);
 }
 
+/* What an optimizer made and still holds when the parameter it came from is overwritten is its state:
+ * placed with the parameters now, not one step later, when its first update would tell. */
+static CoopKind
+kind_kept (const CoopCall *call, const CoopVersion *v)
+{
+  return call->phase == COOP_PHASE_OPTIMIZER && v->t.kind == COOP_KIND_OTHER
+             ? COOP_KIND_STATE
+             : (CoopKind) v->t.kind;
+}
+
 /* Makes constant what is there. The next of todo that is not; NULL: all done. */
 static CoopVersion *
 next_todo (CoopEngine *e, CoopCallState *cs)
@@ -216,7 +226,7 @@ next_todo (CoopEngine *e, CoopCallState *cs)
         return v;
       cs->n_todo--;
       if (v->held && v->t.pin == COOP_PIN_NONE)
-        coop_version_make_constant (e, v, (CoopKind) v->t.kind, COOP_PIN_CONSTANT);
+        coop_version_make_constant (e, v, kind_kept (cs->call, v), COOP_PIN_CONSTANT);
       coop_unpin (e, v);
     }
   return NULL;
