@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -407,6 +408,55 @@ m_check (PyObject *self, PyObject *args)
   return PyUnicode_FromString (wrong);
 }
 
+/* One piece of the pool: (address, bytes, what), what = None for a hole, else (tensor, kind, lasting
+ * pin, pins now, operator), tensor 0 for a block that nobody has claimed. */
+static PyObject *
+piece_object (const CoopPiece *p)
+{
+  const CoopTensor *t = p->tensor;
+  const CoopHost *host = t ? t->host : NULL;
+  PyObject *what;
+
+  if (p->used)
+    what = Py_BuildValue ("(KssIs)", (unsigned long long) (t ? t->id : 0),
+                          coop_kind_label (t ? t->kind : COOP_KIND_UNKNOWN),
+                          coop_pin_label (t ? t->pin : COOP_PIN_UNCLAIMED), t ? t->pins : 0,
+                          host && host->op ? host->op->name : "");
+  else
+    what = Py_BuildValue ("");
+  return Py_BuildValue ("(KKN)", (unsigned long long) p->addr, (unsigned long long) p->bytes, what);
+}
+
+static PyObject *
+m_pieces (PyObject *self, PyObject *args)
+{
+  size_t n = 0, room = 0;
+  CoopPiece *pieces = NULL;
+  PyObject *list = PyList_New (0);
+
+  if (!coop_on () || list == NULL)
+    return list;
+  do
+    {
+      room = n + 64;
+      free (pieces);
+      pieces = calloc (room, sizeof *pieces);
+      coop_lock ();
+      n = pieces ? coop_engine_pieces (coop.engine, pieces, room) : 0;
+      coop_unlock ();
+    }
+  while (n > room);
+  for (size_t i = 0; list != NULL && i < n; i++)
+    {
+      PyObject *row = piece_object (&pieces[i]);
+      if (row == NULL || PyList_Append (list, row) < 0)
+        Py_CLEAR (list);
+      Py_XDECREF (row);
+    }
+  free (pieces);
+  return list;
+}
+
 static PyObject *
 m_annotate (PyObject *self, PyObject *text)
 {
@@ -541,6 +591,7 @@ static PyMethodDef methods[] = {
   { "policy_set", m_policy_set, METH_O, "Takes {name: text}; all or none." },
   { "stats", m_stats, METH_NOARGS, "Totals of the run." },
   { "check", m_check, METH_NOARGS, "None, or the invariant of the engine that does not hold." },
+  { "pieces", m_pieces, METH_NOARGS, "The pool in address order." },
   { "annotate", m_annotate, METH_O, "A mark in the trace." },
   { "warn", m_warn, METH_O, "A line on stderr and in the trace." },
   { "escape", m_escape, METH_O, "The pointer of a tensor leaves: it stays for life." },
