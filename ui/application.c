@@ -132,7 +132,7 @@ open_files (CoopApplication *self, const char *cwd, char **files)
       g_autofree char *path = g_canonicalize_filename (*file, cwd);
       CoopWindow *window = window_for_next (self);
       gtk_window_present (GTK_WINDOW (window));
-      coop_window_open (window, path);
+      coop_window_open (window, path, G_MAXUINT64);
     }
 }
 

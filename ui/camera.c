@@ -322,7 +322,8 @@ camera_thread (gpointer data)
       g_mutex_unlock (&camera->mutex);
       return NULL;
     }
-  work.parts.last_event = coop_lens_last_event (camera->lens);
+  work.parts.last_event
+      = coop_lens_last_event (camera->lens, &work.parts.file_state, &work.parts.file_exit);
   for (;;)
     {
       Wishes before = work.wishes;

@@ -29,7 +29,9 @@ typedef struct {
   GPtrArray *events;      /* CoopEventLine, newest last; may be NULL */
   char *answer;           /* about what is pointed at, else about the selected block; NULL: neither */
   CoopSessionHealth health;
-  guint64 last_event;     /* of a file: number of its last event */
+  guint64 last_event;     /* of a file: number of its last event, and how its run ended */
+  CoopRunState file_state;
+  int file_exit;
   guint map_serial, chart_serial, events_serial; /* differ where the part does */
 } CoopShot;
 CoopShot *coop_shot_ref (CoopShot *shot);

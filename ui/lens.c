@@ -17,6 +17,8 @@ struct CoopLens
   CoopReader *reader;
   CoopModel *model;     /* at `seq` */
   guint64 seq, last, end_ts, generation;
+  CoopRunState state;
+  int exit;
 };
 
 CoopLens *
@@ -62,13 +64,17 @@ coop_lens_open (CoopLens *lens, GError **error)
     return FALSE;
   lens->last = coop_reader_last_seq (lens->reader);
   lens->end_ts = info.totals.ts;
+  lens->state = info.state;
+  lens->exit = info.exit_code;
   coop_trace_info_clear (&info);
   return TRUE;
 }
 
 guint64
-coop_lens_last_event (CoopLens *lens)
+coop_lens_last_event (CoopLens *lens, CoopRunState *state, int *exit)
 {
+  *state = lens->state;
+  *exit = lens->exit;
   return lens->last;
 }
 

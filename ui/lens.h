@@ -18,8 +18,8 @@ void coop_lens_free (CoopLens *lens);
 gboolean coop_lens_is_live (const CoopLens *lens);
 /* To be called once, before all below. */
 gboolean coop_lens_open (CoopLens *lens, GError **error);
-/* Number of the last event of a file; 0 for a session. */
-guint64 coop_lens_last_event (CoopLens *lens);
+/* Number of the last event of a file and how its run ended; 0 for a session. */
+guint64 coop_lens_last_event (CoopLens *lens, CoopRunState *state, int *exit);
 /* The newest frame of a session; of a file the frame after event seq. NULL if there is none yet. */
 CoopFrame *coop_lens_frame (CoopLens *lens, guint64 seq, GError **error);
 /* About n points (element CoopChartPoint) over the whole run. */

@@ -3,11 +3,24 @@
 #include "config.h"
 
 #include <glib/gi18n.h>
+#include <glib/gstdio.h>
 #include <locale.h>
+#include <unistd.h>
 
 #include "application.h"
 #include "map-of.h"
 #include "run-options.h"
+
+/* GL in software is slower than cairo and takes four times the processor, which the script needs. */
+static void
+choose_renderer (void)
+{
+  static const char *const devices[] = { "/dev/dri/renderD128", "/dev/dri/renderD129", "/dev/nvidiactl" };
+  for (gsize i = 0; i < G_N_ELEMENTS (devices); i++)
+    if (g_access (devices[i], R_OK | W_OK) == 0)
+      return;
+  g_setenv ("GSK_RENDERER", "cairo", FALSE);
+}
 
 static gboolean
 has_option (char **argv, const char *name, const char *letter)
@@ -39,6 +52,7 @@ main (int argc, char **argv)
       g_print ("%s", text);
       return 0;
     }
+  choose_renderer ();
   g_autoptr (CoopApplication) application = coop_application_new ();
   int status = g_application_run (G_APPLICATION (application), argc, argv);
   return status != 0 ? status : coop_application_get_status (application);

@@ -17,6 +17,7 @@
 #include "headline.h"
 #include "legend.h"
 #include "map-widget.h"
+#include "oom-card.h"
 #include "policy-panel.h"
 #include "run-words.h"
 #include "table.h"
@@ -32,7 +33,7 @@ struct _CoopRunPage
 {
   GtkWidget parent_instance;
 
-  GtkWidget *flap, *panel, *headline, *oom_box, *oom_text, *oom_button, *map, *waiting, *spinner,
+  GtkWidget *flap, *panel, *headline, *oom, *map, *waiting, *spinner,
       *waiting_text, *legend, *scrubber, *scrub_text, *scrub_scale, *chart, *chart_legend, *card, *drawer,
       *tables;
   GtkWidget *events, *blocks, *counters;
@@ -45,7 +46,6 @@ struct _CoopRunPage
   gint64 words_at;
   guint events_serial, blocks_serial;
   guint64 selected;
-  guint64 oom_seq;
   gboolean paused, rows_moving, setting_scrub, failed;
 };
 
@@ -53,7 +53,7 @@ G_DEFINE_FINAL_TYPE (CoopRunPage, coop_run_page, GTK_TYPE_WIDGET)
 
 enum { PROP_PAUSED = 1, PROP_PANEL_SHOWN, PROP_DRAWER_SHOWN, N_PROPS };
 static GParamSpec *props[N_PROPS];
-enum { REFRESHED, FAILED, N_SIGNALS };
+enum { REFRESHED, FAILED, AGAIN, MOMENT, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 /* ---- from shot to widgets ---- */
@@ -70,26 +70,19 @@ show_answer (CoopRunPage *self)
     gtk_label_set_text (GTK_LABEL (self->card), text);
 }
 
+static gboolean
+is_running (CoopRunPage *self)
+{
+  return self->session && coop_session_get_state (self->session) <= COOP_SESSION_RECORDING;
+}
+
+/* The ghost of the request lies on the map while there is no room for it. */
 static void
 show_oom (CoopRunPage *self, const CoopFrame *frame)
 {
-  gboolean now = frame->has_oom;
-  gtk_widget_set_visible (self->oom_box, now);
-  coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), now ? frame->oom.asked : 0);
-  if (!now || frame->oom.seq == self->oom_seq)
-    return;
-  self->oom_seq = frame->oom.seq;
-  g_autofree char *text = coop_words_for_oom (&frame->oom);
-  gtk_label_set_text (GTK_LABEL (self->oom_text), text);
-  gboolean can = self->session && frame->oom.advice > 0;
-  gtk_widget_set_visible (self->oom_button, can);
-  if (can)
-    {
-      g_autofree char *advice = coop_format_bytes (frame->oom.advice);
-      /* Translators: a size */
-      g_autofree char *label = g_strdup_printf (_("Set Budget to %s"), advice);
-      gtk_button_set_label (GTK_BUTTON (self->oom_button), label);
-    }
+  gboolean ghost = frame->has_oom && frame->oom.asked > frame->totals.largest;
+  coop_oom_card_set_frame (COOP_OOM_CARD (self->oom), frame, is_running (self), self->session != NULL);
+  coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), ghost ? frame->oom.asked : 0);
 }
 
 static void
@@ -97,8 +90,7 @@ show_tables (CoopRunPage *self)
 {
   CoopShot *shot = self->shot;
   GtkWidget *visible = gtk_stack_get_visible_child (GTK_STACK (self->tables));
-  gboolean moving = self->session && !self->paused
-                    && coop_session_get_state (self->session) <= COOP_SESSION_RECORDING;
+  gboolean moving = is_running (self) && !self->paused;
   guint n = moving ? ROWS_MOVING : ROWS_STILL;
   if (moving != self->rows_moving)
     self->events_serial = self->blocks_serial = 0;
@@ -129,7 +121,7 @@ show_scrubber (CoopRunPage *self, const CoopFrame *frame)
   if (gtk_adjustment_get_upper (adjustment) != last)
     {
       self->setting_scrub = TRUE;
-      gtk_adjustment_configure (adjustment, last, 0, last, 1, MAX (1, last / 100), 0);
+      gtk_adjustment_configure (adjustment, (double) frame->totals.seq, 0, last, 1, MAX (1, last / 100), 0);
       self->setting_scrub = FALSE;
     }
   g_autofree char *time = coop_format_ns (frame->totals.ts);
@@ -157,7 +149,10 @@ show_words (CoopRunPage *self)
   show_oom (self, frame);
   show_tables (self);
   if (!self->session)
-    show_scrubber (self, frame);
+    {
+      coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), &frame->policy);
+      show_scrubber (self, frame);
+    }
   g_autofree char *sentence = coop_scene_describe (scene);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->map), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, sentence,
                                   -1);
@@ -338,13 +333,22 @@ policy_changed (CoopPolicyPanel *panel, guint param, CoopRunPage *self)
 }
 
 static void
-oom_button_clicked (CoopRunPage *self)
+budget_wanted (CoopOomCard *card, guint64 bytes, CoopRunPage *self)
 {
-  const CoopFrame *frame = coop_run_page_get_frame (self);
-  if (!self->session || !frame || !frame->has_oom)
-    return;
-  coop_session_set_param (self->session, COOP_PARAM_BUDGET,
-                          (CoopValue) { .i = (gint64) frame->oom.advice }, COOP_SOURCE_SLIDER);
+  if (is_running (self))
+    coop_session_set_param (self->session, COOP_PARAM_BUDGET, (CoopValue) { .i = (gint64) bytes },
+                            COOP_SOURCE_SLIDER);
+  else
+    g_signal_emit (self, signals[AGAIN], 0, bytes);
+}
+
+static void
+moment_wanted (CoopOomCard *card, guint64 event, CoopRunPage *self)
+{
+  if (self->session)
+    g_signal_emit (self, signals[MOMENT], 0, event);
+  else
+    gtk_range_set_value (GTK_RANGE (self->scrub_scale), (double) event);
 }
 
 /* ---- the face ---- */
@@ -375,9 +379,10 @@ coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPo
 }
 
 void
-coop_run_page_set_file (CoopRunPage *self, const char *path)
+coop_run_page_set_file (CoopRunPage *self, const char *path, guint64 event)
 {
   begin (self, coop_camera_new_for_file (path));
+  coop_camera_set_event (self->camera, event);
   gtk_widget_set_visible (self->scrubber, TRUE);
   coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), FALSE);
 }
@@ -392,7 +397,6 @@ coop_run_page_clear (CoopRunPage *self)
   self->failed = FALSE;
   self->words_at = 0;
   self->events_serial = self->blocks_serial = 0;
-  self->oom_seq = G_MAXUINT64;
   self->selected = 0;
   if (self->paused)
     g_object_set (self, "paused", FALSE, NULL);
@@ -401,7 +405,7 @@ coop_run_page_clear (CoopRunPage *self)
       coop_map_widget_set_shot (COOP_MAP_WIDGET (self->map), NULL);
       coop_chart_widget_set_shot (COOP_CHART_WIDGET (self->chart), NULL);
       coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), 0);
-      gtk_widget_set_visible (self->oom_box, FALSE);
+      gtk_widget_set_visible (self->oom, FALSE);
     }
 }
 
@@ -409,6 +413,16 @@ const CoopFrame *
 coop_run_page_get_frame (CoopRunPage *self)
 {
   return self->shot && self->shot->scene ? self->shot->scene->frame : NULL;
+}
+
+gboolean
+coop_run_page_get_file_state (CoopRunPage *self, CoopRunState *state, int *exit)
+{
+  if (!self->shot || self->session)
+    return FALSE;
+  *state = self->shot->file_state;
+  *exit = self->shot->file_exit;
+  return TRUE;
 }
 
 gboolean
@@ -483,9 +497,7 @@ bind_template (GtkWidgetClass *widget_class)
   BIND (flap);
   BIND (panel);
   BIND (headline);
-  BIND (oom_box);
-  BIND (oom_text);
-  BIND (oom_button);
+  BIND (oom);
   BIND (map);
   BIND (waiting);
   BIND (spinner);
@@ -504,7 +516,8 @@ bind_template (GtkWidgetClass *widget_class)
   gtk_widget_class_bind_template_callback (widget_class, map_chosen);
   gtk_widget_class_bind_template_callback (widget_class, scrubbed);
   gtk_widget_class_bind_template_callback (widget_class, table_shown);
-  gtk_widget_class_bind_template_callback (widget_class, oom_button_clicked);
+  gtk_widget_class_bind_template_callback (widget_class, budget_wanted);
+  gtk_widget_class_bind_template_callback (widget_class, moment_wanted);
 }
 
 static void
@@ -524,6 +537,10 @@ coop_run_page_class_init (CoopRunPageClass *class)
                                      NULL, NULL, G_TYPE_NONE, 0);
   signals[FAILED] = g_signal_new ("failed", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                   NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+  signals[AGAIN] = g_signal_new ("again", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                 G_TYPE_NONE, 1, G_TYPE_UINT64);
+  signals[MOMENT] = g_signal_new ("moment", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                  NULL, G_TYPE_NONE, 1, G_TYPE_UINT64);
   /* Where it is not typed into something. */
   gtk_widget_class_add_binding_action (GTK_WIDGET_CLASS (class), GDK_KEY_space, 0, "win.pause", NULL);
   g_type_ensure (COOP_TYPE_POLICY_PANEL);
@@ -531,6 +548,7 @@ coop_run_page_class_init (CoopRunPageClass *class)
   g_type_ensure (COOP_TYPE_MAP_WIDGET);
   g_type_ensure (COOP_TYPE_CHART_WIDGET);
   g_type_ensure (COOP_TYPE_LEGEND);
+  g_type_ensure (COOP_TYPE_OOM_CARD);
   bind_template (GTK_WIDGET_CLASS (class));
 }
 
@@ -552,7 +570,6 @@ coop_run_page_init (CoopRunPage *self)
 {
   AdwStyleManager *style = adw_style_manager_get_default ();
   gtk_widget_init_template (GTK_WIDGET (self));
-  self->oom_seq = G_MAXUINT64;
   self->note = coop_grab_note_new_from_environment ();
   coop_map_widget_set_bare (COOP_MAP_WIDGET (self->map), self->note != NULL);
   add_tables (self);

@@ -13,16 +13,20 @@ G_DECLARE_FINAL_TYPE (CoopRunPage, coop_run_page, COOP, RUN_PAGE, GtkWidget)
 /* Signals:
  *   "refreshed" ()                 a new shot is on screen
  *   "failed" (const char *text)    there will be none, and why
+ *   "again" (guint64 budget)       a person wants to run it again with this budget
+ *   "moment" (guint64 event)       a person wants to see that event of the finished trace
  * Properties: "paused" (read-write), "panel-shown" (read-write), "drawer-shown" (read-write). */
 
 GtkWidget *coop_run_page_new (void);
 /* Watches a session; `initial` is the policy that it was started with. */
 void coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPolicy *initial);
-/* Shows a trace at its end, with a scrubber over its events. */
-void coop_run_page_set_file (CoopRunPage *self, const char *path);
+/* Shows a trace after an event (G_MAXUINT64: at its end), with a scrubber over its events. */
+void coop_run_page_set_file (CoopRunPage *self, const char *path, guint64 event);
 void coop_run_page_clear (CoopRunPage *self);
 /* The frame on screen, NULL before the first. Valid until the next turn of the main loop. */
 const CoopFrame *coop_run_page_get_frame (CoopRunPage *self);
+/* How the run of a file ended; FALSE if that is not known yet or there is no file. */
+gboolean coop_run_page_get_file_state (CoopRunPage *self, CoopRunState *state, int *exit);
 gboolean coop_run_page_get_health (CoopRunPage *self, CoopSessionHealth *health);
 
 G_END_DECLS

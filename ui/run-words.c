@@ -62,9 +62,7 @@ coop_words_for_oom (const CoopLastOom *oom)
   g_autofree char *advice = coop_format_bytes (oom->advice);
   GString *text = g_string_new (NULL);
   g_string_append_printf (
-      text, _("Out of memory: %s were asked for, %s are free, the largest hole is %s. The ghost on the map is "
-              "the request."),
-      asked, available, largest);
+      text, _("Out of memory: %s were asked for, %s were free, the largest hole was %s."), asked, available, largest);
   g_string_append (text, "\n");
   for (gsize i = 0; i < G_N_ELEMENTS (reasons); i++)
     if (oom->body.pinned[i] > 0)

@@ -6,13 +6,14 @@
 
 #include <glib/gi18n.h>
 
+#include "file-dialogs.h"
 #include "format.h"
 #include "run-page.h"
 #include "save-trace.h"
 #include "settings.h"
 #include "start-form.h"
+#include "state-words.h"
 
-#define LATE_MS 250 /* a collector this far behind is said to be */
 #define LOW_WINDOW 700 /* below this height the tables fold away */
 
 struct _CoopWindow
@@ -23,8 +24,11 @@ struct _CoopWindow
   CoopSession *session;
   char *trace;        /* of the run or the file */
   char *save_to;      /* asked for while the script runs */
+  CoopRunOptions options; /* of the run; argv NULL: none */
+  char *last_words;   /* last line on the script's stderr: of an exception, what it is */
   GSettings *settings;
-  gboolean paused, low;
+  gboolean paused, low, told_missing;
+  enum { THEN_NOTHING, THEN_FORM, THEN_CLOSE } then; /* once the script has ended */
 };
 
 G_DEFINE_FINAL_TYPE (CoopWindow, coop_window, ADW_TYPE_APPLICATION_WINDOW)
@@ -74,73 +78,42 @@ info_bar_response (CoopWindow *self)
 
 /* ---- the state chip ---- */
 
-static char *
-words_for_recording (CoopWindow *self)
-{
-  const CoopFrame *frame = coop_run_page_get_frame (COOP_RUN_PAGE (self->page));
-  CoopSessionHealth health = { 0 };
-  if (!frame)
-    return g_strdup (_("starting"));
-  g_autofree char *clock = coop_format_clock (frame->totals.ts);
-  const char *phase = coop_phase_label (frame->totals.phase);
-  if (self->paused)
-    /* Translators: the view stands still while the script goes on */
-    return g_strdup_printf (_("view paused at %s · step %" G_GUINT64_FORMAT), clock, frame->totals.step);
-  if (coop_run_page_get_health (COOP_RUN_PAGE (self->page), &health) && health.lag_ms > LATE_MS)
-    return g_strdup_printf (_("recording %s · behind by %.1f s"), clock, health.lag_ms / 1000);
-  return g_strdup_printf (_("recording %s · step %" G_GUINT64_FORMAT ", %s"), clock, frame->totals.step,
-                          phase ? phase : "");
-}
-
-static char *
-words_for_state (CoopWindow *self, const char **class)
-{
-  int exit = self->session ? coop_session_get_exit (self->session) : -1;
-  *class = "quiet";
-  if (!self->session)
-    return g_strdup (self->trace ? _("trace") : "");
-  switch (coop_session_get_state (self->session))
-    {
-    case COOP_SESSION_STARTING:
-      return g_strdup (_("starting"));
-    case COOP_SESSION_RECORDING:
-      *class = self->paused ? "paused" : "recording";
-      return words_for_recording (self);
-    case COOP_SESSION_ENDED:
-      *class = exit == 0 ? "good" : "bad";
-      return g_strdup_printf (_("ended with status %d"), exit);
-    case COOP_SESSION_KILLED:
-      *class = "bad";
-      return g_strdup_printf (_("killed by signal %d (%s)"), exit, g_strsignal (exit));
-    case COOP_SESSION_LOST:
-      *class = "bad";
-      return g_strdup (_("lost: its records make no sense or it went away"));
-    }
-  return g_strdup ("");
-}
-
 static void
 show_chip (CoopWindow *self)
 {
-  static const char *const classes[] = { "quiet", "recording", "paused", "good", "bad" };
   const char *class;
-  g_autofree char *text = words_for_state (self, &class);
+  g_autofree char *text = coop_words_for_state (self->session, self->trace != NULL,
+                                                COOP_RUN_PAGE (self->page), &class);
   gtk_widget_set_visible (self->chip, *text != '\0');
   if (g_str_equal (text, gtk_label_get_text (GTK_LABEL (self->chip))))
     return;
   gtk_label_set_text (GTK_LABEL (self->chip), text);
   gtk_label_set_width_chars (GTK_LABEL (self->chip), is_running (self) ? 36 : -1);
-  for (gsize i = 0; i < G_N_ELEMENTS (classes); i++)
-    if (g_str_equal (classes[i], class))
-      gtk_widget_add_css_class (self->chip, classes[i]);
-    else
-      gtk_widget_remove_css_class (self->chip, classes[i]);
+  for (const char *const *known = coop_state_classes; *known; known++)
+    gtk_widget_remove_css_class (self->chip, *known);
+  gtk_widget_add_css_class (self->chip, class);
+}
+
+/* A map rebuilt from a record with gaps must say so. */
+static void
+tell_missing (CoopWindow *self)
+{
+  const CoopFrame *frame = coop_run_page_get_frame (COOP_RUN_PAGE (self->page));
+  if (!frame || frame->totals.missing == 0 || self->told_missing)
+    return;
+  self->told_missing = TRUE;
+  g_autofree char *n = coop_format_count (frame->totals.missing);
+  g_autofree char *text = g_strdup_printf (
+      /* Translators: a number */
+      _("%s events are missing from the record: from there on the map may be wrong."), n);
+  coop_window_say (self, GTK_MESSAGE_WARNING, text);
 }
 
 static void
 refreshed (CoopWindow *self)
 {
   show_chip (self);
+  tell_missing (self);
 }
 
 static void
@@ -162,6 +135,8 @@ save_now (CoopWindow *self, const char *to)
   coop_save_trace (GTK_WIDGET (self), self->trace, to, ADW_TOAST_OVERLAY (self->toasts));
 }
 
+static void show_form (CoopWindow *self);
+
 static void
 state_changed (CoopSession *session, CoopWindow *self)
 {
@@ -176,7 +151,13 @@ state_changed (CoopSession *session, CoopWindow *self)
     save_now (self, self->save_to);
   g_clear_pointer (&self->save_to, g_free);
   int exit = coop_session_get_exit (session);
+  if (state == COOP_SESSION_ENDED && exit != 0 && self->last_words)
+    coop_window_say (self, GTK_MESSAGE_ERROR, self->last_words);
   g_signal_emit (self, done_signal, 0, state == COOP_SESSION_KILLED ? 128 + exit : MAX (exit, 0));
+  if (self->then == THEN_FORM)
+    show_form (self);
+  else if (self->then == THEN_CLOSE)
+    gtk_window_destroy (GTK_WINDOW (self));
 }
 
 static void
@@ -185,10 +166,17 @@ session_message (CoopSession *session, const char *text, CoopWindow *self)
   coop_window_say (self, GTK_MESSAGE_WARNING, text);
 }
 
-/* What the script prints goes on to our own output. */
+/* What the script prints goes on to our own output; its last words are kept. */
 static void
 session_output (CoopSession *session, const char *text, gboolean is_stderr, CoopWindow *self)
 {
+  g_autofree char *lines = g_strstrip (g_strdup (text));
+  if (is_stderr && *lines)
+    {
+      const char *last = strrchr (lines, '\n');
+      g_free (self->last_words);
+      self->last_words = g_strdup (last ? last + 1 : lines);
+    }
   if (is_stderr)
     g_printerr ("%s%s", text, g_str_has_suffix (text, "\n") ? "" : "\n");
   else
@@ -204,6 +192,9 @@ forget (CoopWindow *self)
   g_clear_object (&self->session);
   g_clear_pointer (&self->trace, g_free);
   g_clear_pointer (&self->save_to, g_free);
+  g_clear_pointer (&self->last_words, g_free);
+  self->then = THEN_NOTHING;
+  self->told_missing = FALSE;
   info_bar_response (self);
 }
 
@@ -234,6 +225,17 @@ title_for (char **argv)
   return g_path_get_basename (argv[0]);
 }
 
+static void
+keep_options (CoopWindow *self, const CoopRunOptions *options)
+{
+  coop_run_options_clear (&self->options);
+  self->options = *options;
+  self->options.argv = g_strdupv (options->argv);
+  self->options.envp = g_strdupv (options->envp);
+  self->options.cwd = g_strdup (options->cwd);
+  self->options.trace = g_strdup (options->trace);
+}
+
 gboolean
 coop_window_run (CoopWindow *self, const CoopRunOptions *options)
 {
@@ -246,7 +248,29 @@ coop_window_run (CoopWindow *self, const CoopRunOptions *options)
     }
   g_autofree char *title = title_for (options->argv);
   watch (self, session, title, &options->policy);
+  keep_options (self, options);
   return TRUE;
+}
+
+/* The same script with another budget. */
+static void
+run_again (CoopRunPage *page, guint64 budget, CoopWindow *self)
+{
+  CoopRunOptions options = self->options;
+  if (is_running (self) || !options.argv)
+    return;
+  self->options = (CoopRunOptions) { 0 };
+  options.policy.v[COOP_PARAM_BUDGET].i = (gint64) budget;
+  coop_window_run (self, &options);
+  coop_run_options_clear (&options);
+}
+
+static void
+show_moment (CoopRunPage *page, guint64 event, CoopWindow *self)
+{
+  g_autofree char *path = g_strdup (self->trace);
+  if (!is_running (self) && path)
+    coop_window_open (self, path, event);
 }
 
 gboolean
@@ -268,14 +292,14 @@ coop_window_attach (CoopWindow *self, int pid)
 }
 
 void
-coop_window_open (CoopWindow *self, const char *path)
+coop_window_open (CoopWindow *self, const char *path, guint64 event)
 {
   g_autofree char *name = g_path_get_basename (path);
   forget (self);
   self->trace = g_strdup (path);
   gtk_label_set_text (GTK_LABEL (self->title), name);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
-  coop_run_page_set_file (COOP_RUN_PAGE (self->page), path);
+  coop_run_page_set_file (COOP_RUN_PAGE (self->page), path, event);
   show_chip (self);
   show_enabled (self);
 }
@@ -324,97 +348,85 @@ show_form (CoopWindow *self)
   show_enabled (self);
 }
 
+/* The trace is whole only if the script's end is waited for. Asked again, it is told more plainly. */
 static void
-new_run_confirmed (AdwMessageDialog *dialog, const char *response, CoopWindow *self)
+stop_then (CoopWindow *self, int then)
 {
-  if (!g_str_equal (response, "stop"))
-    return;
+  self->then = then;
   coop_session_stop (self->session);
-  show_form (self);
+  toast (self, _("Waiting for the script to end"));
 }
 
 static void
-new_run_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+stop_confirmed (AdwMessageDialog *dialog, const char *response, CoopWindow *self)
 {
-  CoopWindow *self = data;
-  if (!is_running (self))
-    {
-      show_form (self);
-      return;
-    }
+  int then = GPOINTER_TO_INT (g_object_get_data (G_OBJECT (dialog), "coop-then"));
+  if (!g_str_equal (response, "stop"))
+    return;
+  if (is_running (self))
+    stop_then (self, then);
+  else if (then == THEN_FORM)
+    show_form (self);
+  else
+    gtk_window_destroy (GTK_WINDOW (self));
+}
+
+static void
+ask_to_stop (CoopWindow *self, int then)
+{
   GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), _("Stop the Script?"),
                                               _("A script is running in this window."));
   adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _("_Cancel"), "stop",
                                     _("_Stop"), NULL);
   adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "stop",
                                               ADW_RESPONSE_DESTRUCTIVE);
-  g_signal_connect_object (dialog, "response", G_CALLBACK (new_run_confirmed), self, 0);
+  g_object_set_data (G_OBJECT (dialog), "coop-then", GINT_TO_POINTER (then));
+  g_signal_connect_object (dialog, "response", G_CALLBACK (stop_confirmed), self, 0);
   gtk_window_present (GTK_WINDOW (dialog));
 }
 
 static void
-trace_chosen (GtkNativeDialog *dialog, int response, CoopWindow *self)
+new_run_action (GSimpleAction *action, GVariant *parameter, gpointer data)
 {
-  if (response == GTK_RESPONSE_ACCEPT)
-    {
-      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
-      g_autofree char *path = g_file_get_path (file);
-      if (path)
-        coop_window_open (self, path);
-    }
-  g_object_unref (dialog);
+  CoopWindow *self = data;
+  if (is_running (self))
+    ask_to_stop (self, THEN_FORM);
+  else
+    show_form (self);
 }
 
 static void
-add_filter (GtkFileChooserNative *dialog)
+trace_chosen (GtkWindow *window, const char *path)
 {
-  g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
-  gtk_file_filter_set_name (filter, _("Coopscope traces"));
-  gtk_file_filter_add_suffix (filter, "coop");
-  gtk_file_chooser_add_filter (GTK_FILE_CHOOSER (dialog), filter);
+  coop_window_open (COOP_WINDOW (window), path, G_MAXUINT64);
 }
 
 static void
 open_action (GSimpleAction *action, GVariant *parameter, gpointer data)
 {
-  CoopWindow *self = data;
-  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
-      _("Open a Trace"), GTK_WINDOW (self), GTK_FILE_CHOOSER_ACTION_OPEN, NULL, NULL);
-  add_filter (dialog);
-  g_signal_connect_object (dialog, "response", G_CALLBACK (trace_chosen), self, 0);
-  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+  coop_choose_trace (GTK_WINDOW (data), trace_chosen);
 }
 
 static void
-place_chosen (GtkNativeDialog *dialog, int response, CoopWindow *self)
+place_chosen (GtkWindow *window, const char *path)
 {
-  if (response == GTK_RESPONSE_ACCEPT)
+  CoopWindow *self = COOP_WINDOW (window);
+  if (!is_running (self))
     {
-      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
-      g_autofree char *path = g_file_get_path (file);
-      if (path && is_running (self))
-        {
-          g_free (self->save_to);
-          self->save_to = g_steal_pointer (&path);
-          toast (self, _("The trace is saved when the script ends"));
-        }
-      else if (path)
-        save_now (self, path);
+      save_now (self, path);
+      return;
     }
-  g_object_unref (dialog);
+  g_free (self->save_to);
+  self->save_to = g_strdup (path);
+  toast (self, _("The trace is saved when the script ends"));
 }
 
 static void
 save_action (GSimpleAction *action, GVariant *parameter, gpointer data)
 {
   CoopWindow *self = data;
-  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
-      _("Save the Trace"), GTK_WINDOW (self), GTK_FILE_CHOOSER_ACTION_SAVE, NULL, NULL);
   g_autofree char *name = g_path_get_basename (self->trace);
-  add_filter (dialog);
-  gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), name);
-  g_signal_connect_object (dialog, "response", G_CALLBACK (place_chosen), self, 0);
-  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+  coop_choose_place (GTK_WINDOW (self), name, place_chosen);
 }
 
 static void
@@ -487,7 +499,7 @@ dropped (GtkDropTarget *target, const GValue *value, double x, double y, CoopWin
   if (!path)
     return FALSE;
   if (!g_str_has_suffix (path, ".py"))
-    coop_window_open (self, path);
+    coop_window_open (self, path, G_MAXUINT64);
   else if (!is_running (self))
     {
       show_form (self);
@@ -496,14 +508,18 @@ dropped (GtkDropTarget *target, const GValue *value, double x, double y, CoopWin
   return TRUE;
 }
 
-/* Closing the window stops its script, as closing a terminal does. */
+/* A window with a script asks first, and goes when the script has ended. */
 static gboolean
 coop_window_close_request (GtkWindow *window)
 {
   CoopWindow *self = COOP_WINDOW (window);
-  if (is_running (self))
-    coop_session_stop (self->session);
-  return GTK_WINDOW_CLASS (coop_window_parent_class)->close_request (window);
+  if (is_running (self) && self->then == THEN_CLOSE)
+    stop_then (self, THEN_CLOSE);
+  else if (is_running (self))
+    ask_to_stop (self, THEN_CLOSE);
+  else
+    return GTK_WINDOW_CLASS (coop_window_parent_class)->close_request (window);
+  return TRUE;
 }
 
 static void
@@ -513,6 +529,7 @@ coop_window_dispose (GObject *object)
   if (self->page)
     forget (self);
   g_clear_object (&self->settings);
+  coop_run_options_clear (&self->options);
   gtk_widget_dispose_template (GTK_WIDGET (self), COOP_TYPE_WINDOW);
   G_OBJECT_CLASS (coop_window_parent_class)->dispose (object);
 }
@@ -544,6 +561,8 @@ coop_window_class_init (CoopWindowClass *class)
   gtk_widget_class_bind_template_callback (widget_class, form_start);
   gtk_widget_class_bind_template_callback (widget_class, refreshed);
   gtk_widget_class_bind_template_callback (widget_class, page_failed);
+  gtk_widget_class_bind_template_callback (widget_class, run_again);
+  gtk_widget_class_bind_template_callback (widget_class, show_moment);
 }
 
 static void

@@ -16,7 +16,8 @@ GtkWidget *coop_window_new (GtkApplication *application);
 /* Starts a script; what is wrong is said in the window. */
 gboolean coop_window_run (CoopWindow *self, const CoopRunOptions *options);
 gboolean coop_window_attach (CoopWindow *self, int pid);
-void coop_window_open (CoopWindow *self, const char *path);
+/* Shows a trace after an event; G_MAXUINT64: at its end. */
+void coop_window_open (CoopWindow *self, const char *path, guint64 event);
 /* Whether it shows a run or a trace already. */
 gboolean coop_window_is_busy (CoopWindow *self);
 void coop_window_say (CoopWindow *self, GtkMessageType type, const char *text);

@@ -12,7 +12,7 @@ struct _CoopSession
   CoopGen *gen;
   CoopModel *model;
   CoopFrame *frame;
-  guint64 generation, seq, blocks;
+  guint64 budget, generation, seq, blocks;
   gboolean stale;
   CoopSessionState state;
   int exit;
@@ -80,6 +80,7 @@ fake_session_new (guint64 budget)
 {
   CoopSession *self = g_object_new (COOP_TYPE_SESSION, NULL);
   self->gen = coop_gen_new (7, budget);
+  self->budget = budget;
   return self;
 }
 
@@ -167,6 +168,12 @@ fake_session_get_change (CoopSession *self, guint n, FakeChange *change)
     return FALSE;
   *change = g_array_index (self->changes, FakeChange, n);
   return TRUE;
+}
+
+guint64
+fake_session_get_budget (CoopSession *self)
+{
+  return self->budget;
 }
 
 guint

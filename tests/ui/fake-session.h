@@ -26,5 +26,6 @@ typedef struct {
 } FakeChange;
 /* The n-th change of a parameter made through the session; FALSE if there were fewer. */
 gboolean fake_session_get_change (CoopSession *session, guint n, FakeChange *change);
+guint64 fake_session_get_budget (CoopSession *session);
 /* How often stop was called. */
 guint fake_session_get_stops (CoopSession *session);

@@ -110,7 +110,7 @@ test_out_of_memory (void)
   FakeChange change;
   fake_session_fill (session, 8, MIB);
   fake_session_oom (session, 3 * MIB, 11 * MIB);
-  spin_until (shows (window, "3.0 MiB were asked for, 4.0 MiB are free, the largest hole is 1.0 MiB"));
+  spin_until (shows (window, "3.0 MiB were asked for, 4.0 MiB were free, the largest hole was 1.0 MiB"));
   g_assert_true (shows (window, "3.0 MiB pinned: constant"));
   g_assert_true (shows (window, "A budget of 11.0 MiB would do"));
   GtkWidget *button = gtk_widget_get_ancestor (find_text (window, "Set Budget to 11.0 MiB"), GTK_TYPE_BUTTON);
@@ -119,6 +119,12 @@ test_out_of_memory (void)
   g_assert_cmpint (change.value.i, ==, 11 * MIB);
   fake_session_end (session, COOP_SESSION_KILLED, 9);
   g_assert_true (shows (window, "killed by signal 9"));
+
+  spin_until (shows (window, "Run Again with 11.0 MiB"));
+  g_signal_emit_by_name (button, "clicked");
+  g_assert_true (fake_session_last () != session);
+  g_assert_cmpint (fake_session_get_budget (fake_session_last ()), ==, 11 * MIB);
+  fake_session_end (fake_session_last (), COOP_SESSION_ENDED, 0);
   assert_finalized (window);
 }
 
@@ -131,7 +137,7 @@ test_refused (void)
 
   g_autofree char *path = g_strdup_printf ("%s/not-a-trace-%d.coop", g_get_tmp_dir (), g_random_int ());
   g_assert_true (g_file_set_contents (path, "hello", -1, NULL));
-  coop_window_open (COOP_WINDOW (window), path);
+  coop_window_open (COOP_WINDOW (window), path, G_MAXUINT64);
   spin_until (coop_window_get_said (COOP_WINDOW (window)));
   g_assert_nonnull (strstr (coop_window_get_said (COOP_WINDOW (window)), path));
   g_assert_false (coop_window_is_busy (COOP_WINDOW (window)));
