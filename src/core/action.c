@@ -131,6 +131,8 @@ coop_engine_placed (CoopEngine *e, CoopTensor *t, uint64_t to, bool done)
       new->requested = old->requested;
       new->op = old->op;
       new->refs = old->refs;
+      if (new->next == v->piece)
+        coop_pool_slide (&e->pool, p);
       coop_pool_give (&e->pool, v->piece);
       coop_pool_arrive (&e->pool, p);
       e->pool.node[p].tensor = v;
@@ -141,6 +143,7 @@ coop_engine_placed (CoopEngine *e, CoopTensor *t, uint64_t to, bool done)
   else
     {
       coop_pool_give (&e->pool, p);
+      v->fixed = true;
       if (v->left_while_moving)
         coop_engine_free (e, v->t.addr);
     }

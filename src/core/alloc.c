@@ -167,30 +167,50 @@ search (CoopEngine *e, CoopRequest *req)
   return choice.found;
 }
 
+static bool
+may_go (const CoopEngine *e, const CoopNode *n)
+{
+  return n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor);
+}
+
+/* The piece that ends highest above the limit and may go, from p on downwards; 0: none. */
+static uint32_t
+next_above (const CoopEngine *e, uint32_t p)
+{
+  const CoopNode *node = e->pool.node;
+  for (; p != 0 && node[p].addr + node[p].bytes > e->pool.limit; p = node[p].prev)
+    if (may_go (e, &node[p]))
+      return p;
+  return 0;
+}
+
 /* After the budget shrank: what lies above the limit and may go, goes first. */
 static bool
 clear_above (CoopEngine *e, CoopRequest *req)
 {
-  uint64_t number = req->search;
-  req->search = e->last_search + 1;
-  for (uint32_t p = e->pool.node[0].prev; p != 0; p = e->pool.node[p].prev)
-    {
-      const CoopNode *n = &e->pool.node[p];
-      if (n->addr + n->bytes <= e->pool.limit)
-        break;
-      if (n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor))
-        add_victim (req, n->tensor);
-    }
-  if (req->n_victims == 0)
-    {
-      req->search = number;
-      return false;
-    }
-  e->last_search++;
+  uint32_t p = next_above (e, e->pool.node[0].prev);
+  if (p == 0)
+    return false;
+  req->search = ++e->last_search;
+  for (; p != 0; p = next_above (e, e->pool.node[p].prev))
+    add_victim (req, e->pool.node[p].tensor);
   CoopChoice choice = no_choice;
   choice.lo = e->pool.limit;
   choice.hi = e->pool.capacity;
   coop_emit_search (e, req, &choice, req->n_victims, 0);
+  return true;
+}
+
+bool
+coop_engine_try (CoopEngine *e, CoopRequest *req)
+{
+  if (next_above (e, e->pool.node[0].prev) != 0)
+    return false;
+  uint32_t p = place (e, req);
+  if (p == 0)
+    return false;
+  hand_out (e, req, p);
+  finish (e, req);
   return true;
 }
 
@@ -222,7 +242,7 @@ coop_engine_choose_all (CoopEngine *e, CoopRequest *req)
   for (uint32_t p = e->pool.node[0].next; p != 0; p = e->pool.node[p].next)
     {
       const CoopNode *n = &e->pool.node[p];
-      if (n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor))
+      if (may_go (e, n))
         add_victim (req, n->tensor);
     }
   CoopChoice choice = no_choice;

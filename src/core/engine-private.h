@@ -47,6 +47,7 @@ struct CoopVersion
   uint64_t refused;      /* clock + 1 at which the host said `not now` */
   uint64_t place_tried;  /* step + 1 in which no lower hole was found */
   uint64_t mark;         /* stamp of the last walk that came by */
+  uint32_t own_pins;     /* counted by that walk */
   CoopShape *shape;
   CoopVersion *next, *prev;
   bool held;             /* the user has it */
@@ -55,6 +56,7 @@ struct CoopVersion
   bool spoiled;          /* half overwritten by a replay that failed: bytes are not its own */
   bool hold, hold_due;   /* the host holds the storage; a change is in the queue */
   bool return_due, place_due, moving, left_while_moving;
+  bool fixed;            /* the host could not move it: not tried again */
   bool suspect, gone;    /* in the reaper's list; dead */
 };
 

@@ -99,6 +99,7 @@ typedef struct {
 typedef struct {
   uint64_t bytes;        /* in */
   const struct CoopCall *call; /* in: the operator on whose behalf, or NULL */
+  bool retry;            /* in: NO_MEMORY is not final, the host has a last resort: no OOM event */
   uint64_t addr;         /* out */
   CoopTensor **victims;  /* out, owned by the request */
   unsigned n_victims;
@@ -111,6 +112,11 @@ typedef struct {
 
 /* Emits ALLOC on success; SEARCH for every search made. bytes > 0. */
 CoopStatus coop_engine_alloc (CoopEngine *e, CoopRequest *req);
+
+/* What takes no search: places the request (true: as OK above), or returns false and has changed and
+ * emitted nothing; coop_engine_alloc then goes on with the same request. For hosts that need more
+ * (Python's lock) to evict than to allocate. Never runs out of memory. */
+bool coop_engine_try (CoopEngine *e, CoopRequest *req);
 
 /* All tensors that may be evicted now, as victims, for `stress`. Ends like an alloc without one:
  * coop_engine_cancel. */
@@ -284,6 +290,11 @@ typedef struct {
 /* Takes the oldest action that is still due; false if none. To be drained after every begin/next/
  * replayed/end/abort, and whenever convenient after a free. */
 bool coop_engine_action (CoopEngine *e, CoopAction *action);
+/* Last resort, between two attempts of an operator that failed for memory (or of a replay of the
+ * call): the next move that brings free memory together, as an action PLACE whose two ranges may
+ * overlap; to be done and reported with coop_engine_placed before the next is asked for. False: no
+ * more moves. Inputs of the call move too: nothing of this call may be running. */
+bool coop_engine_compact (CoopEngine *e, const CoopCall *call, CoopAction *action);
 /* done: old block freed, tensor at `to`, MOVE emitted. Not done: `to` is given back. Between the
  * action and this call coop_engine_free of the old block is put off: it comes to nothing if done. */
 void coop_engine_placed (CoopEngine *e, CoopTensor *t, uint64_t to, bool done);

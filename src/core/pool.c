@@ -319,6 +319,18 @@ coop_pool_arrive (CoopPool *pool, uint32_t p)
 }
 
 void
+coop_pool_slide (CoopPool *pool, uint32_t p)
+{
+  CoopNode *to = &pool->node[p], *from = &pool->node[to->next];
+  uint64_t hole = to->bytes;
+  used_drop (pool, to->next);
+  to->bytes = from->bytes;
+  from->addr = to->addr + to->bytes;
+  from->bytes = hole;
+  from->used = PIECE_ARRIVAL;
+}
+
+void
 coop_pool_give (CoopPool *pool, uint32_t p)
 {
   if (pool->node[p].used == PIECE_USED)

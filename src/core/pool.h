@@ -77,6 +77,9 @@ uint32_t coop_pool_lowest (const CoopPool *pool, uint64_t bytes, uint64_t below)
 /* Takes `bytes` out of free piece p, at its low or high edge. The node of the used piece, whose
  * block, tensor, requested, op are the caller's to set. */
 uint32_t coop_pool_take (CoopPool *pool, uint32_t p, uint64_t bytes, bool high, uint8_t use);
+/* Arrival p and the used piece right behind it change places: p takes the size of what moves, the
+ * piece behind it the rest, which coop_pool_give then frees. */
+void coop_pool_slide (CoopPool *pool, uint32_t p);
 /* Used piece or arrival p is free again. */
 void coop_pool_give (CoopPool *pool, uint32_t p);
 /* An arrival becomes a used piece. */

@@ -265,19 +265,14 @@ coop_pool_alloc (uint64_t bytes, uint64_t *addr)
   bool may_evict = atomic_load_explicit (&coop.may_evict, memory_order_relaxed);
 
   coop_lock ();
-  CoopStatus status = coop_engine_alloc (coop.engine, &req);
-  if (status == COOP_EVICT)
-    coop_engine_cancel (coop.engine, &req);
+  bool placed = coop_engine_try (coop.engine, &req);
   coop_unlock ();
   *addr = req.addr;
-  if (status == COOP_OK)
-    return status;
+  if (placed)
+    return COOP_OK;
   if (!may_evict)
     return COOP_EVICT; /* at the end of the process real memory has to do */
-  if (status == COOP_EVICT)
-    return alloc_evicting (bytes, addr);
-  report_no_memory (&req.oom);
-  return status;
+  return alloc_evicting (bytes, addr);
 }
 
 void

@@ -98,6 +98,41 @@ test_no_memory (void)
   drop_all (host, 4, s);
 }
 
+/* A try places what fits and else does nothing that shows; the same request goes on with alloc. */
+static void
+test_try (void)
+{
+  static const unsigned size_cost[][2] = { { 4, 1 }, { 4, 2 } };
+  CoopPolicy policy = plain (12 * K, COOP_EVICTOR_COOP);
+  RefHost *host = host_under (24 * K, &policy);
+  RefStorage *s[2];
+  fill (host, 2, size_cost, s);
+  CoopRequest fits = { .bytes = 4 * K }, evicts = { .bytes = 4 * K }, never = { .bytes = 13 * K };
+  g_assert_true (coop_engine_try (host->engine, &fits));
+  g_assert_cmpuint (fits.addr, ==, 8 * K);
+  CoopTotals before = totals (host);
+  guint events = host->events->len;
+  g_assert_false (coop_engine_try (host->engine, &evicts));
+  g_assert_false (coop_engine_try (host->engine, &never));
+  CoopTotals after = totals (host);
+  g_assert_cmpuint (host->events->len, ==, events);
+  g_assert_true (memcmp (&before, &after, sizeof before) == 0);
+  g_assert_cmpint (coop_engine_alloc (host->engine, &evicts), ==, COOP_EVICT);
+  g_assert_true (evicts.n_victims == 1 && evicts.victims[0] == s[0]->tensor);
+  coop_engine_cancel (host->engine, &evicts);
+  g_assert_true (coop_engine_free (host->engine, fits.addr));
+  /* 4 KiB are free, but [1] lies above a limit that came down and must go first */
+  policy.v[COOP_PARAM_BUDGET].i = 6 * K;
+  coop_engine_set_policy (host->engine, &policy, COOP_SOURCE_API, 1);
+  CoopRequest small = { .bytes = 512 };
+  ref_host_drop (host, s[0]);
+  g_assert_false (coop_engine_try (host->engine, &small));
+  g_assert_cmpint (coop_engine_alloc (host->engine, &small), ==, COOP_EVICT);
+  g_assert_true (small.n_victims == 1 && small.victims[0] == s[1]->tensor);
+  coop_engine_cancel (host->engine, &small);
+  drop_all (host, 1, s + 1);
+}
+
 /* What victims free is kept for the request: another one in between does not get it. */
 static void
 test_reservation (void)
@@ -343,6 +378,7 @@ main (int argc, char **argv)
   g_test_add_func ("/core/memory/start", test_start);
   g_test_add_func ("/core/memory/best-fit", test_best_fit);
   g_test_add_func ("/core/memory/no-memory", test_no_memory);
+  g_test_add_func ("/core/memory/try", test_try);
   g_test_add_func ("/core/memory/reservation", test_reservation);
   g_test_add_func ("/core/memory/victim-changes", test_victim_changes);
   g_test_add_func ("/core/memory/fragmentation", test_fragmentation);
