@@ -47,6 +47,7 @@ typedef struct {
   gint64 usage_at, words_at;
   guint64 usage_ts;
   GArray *points;
+  gboolean moving, last;  /* more is to come by itself; this was the last time that it was */
 } Work;
 
 /* ---- shots ---- */
@@ -201,7 +202,7 @@ static gboolean
 measure (Work *work, gint64 now, gboolean force)
 {
   gboolean live = coop_lens_is_live (work->camera->lens);
-  if (work->points && !force && (!live || work->wishes.paused || now - work->usage_at < USAGE_US))
+  if (work->points && !force && !work->last && (!live || work->wishes.paused || now - work->usage_at < USAGE_US))
     return FALSE;
   guint n = (guint) CLAMP (work->wishes.chart_width / 2, 60, 1000);
   GArray *points = coop_lens_usage (work->camera->lens, n);
@@ -240,9 +241,10 @@ put_in_words (Work *work, const Wishes *before, gint64 now, gboolean fresh)
   CoopLens *lens = work->camera->lens;
   CoopShot *parts = &work->parts;
   gboolean live = coop_lens_is_live (lens);
-  gboolean due = live ? now - work->words_at >= WORDS_US : fresh || !parts->events;
+  gboolean due = live ? work->moving && now - work->words_at >= WORDS_US : fresh || !parts->events;
   gboolean moved = before->point_x != work->wishes.point_x || before->point_y != work->wishes.point_y
                    || before->map.selected != work->wishes.map.selected;
+  due = due || work->last;
   if (!due && !moved)
     return FALSE;
   g_clear_pointer (&parts->answer, g_free);
@@ -289,22 +291,26 @@ shoot (Work *work, const Wishes *before)
     publish (work);
 }
 
-/* Waits for a wish, or live for the time of the next frame. FALSE to end. */
+/* Waits for a wish, or while there is more to come for the time of the next frame. FALSE to end. */
 static gboolean
-next_wishes (CoopCamera *camera, Wishes *wishes, guint *serial)
+next_wishes (Work *work, guint *serial)
 {
+  CoopCamera *camera = work->camera;
   gint64 until = g_get_monotonic_time () + FRAME_US;
-  gboolean live = coop_lens_is_live (camera->lens);
   g_mutex_lock (&camera->mutex);
   while (!camera->wishes.quit && camera->serial == *serial)
-    if (!live)
+    if (!work->moving)
       g_cond_wait (&camera->cond, &camera->mutex);
     else if (!g_cond_wait_until (&camera->cond, &camera->mutex, until))
       break;
   *serial = camera->serial;
-  *wishes = camera->wishes;
+  work->wishes = camera->wishes;
   g_mutex_unlock (&camera->mutex);
-  return !wishes->quit;
+
+  gboolean moving = coop_lens_is_moving (camera->lens);
+  work->last = work->moving && !moving;
+  work->moving = moving;
+  return !work->wishes.quit;
 }
 
 static gpointer
@@ -327,7 +333,7 @@ camera_thread (gpointer data)
   for (;;)
     {
       Wishes before = work.wishes;
-      if (!next_wishes (camera, &work.wishes, &serial))
+      if (!next_wishes (&work, &serial))
         break;
       work.wishes.event = MIN (work.wishes.event, work.parts.last_event);
       shoot (&work, &before);

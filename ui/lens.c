@@ -54,6 +54,12 @@ coop_lens_is_live (const CoopLens *lens)
 }
 
 gboolean
+coop_lens_is_moving (const CoopLens *lens)
+{
+  return lens->session && coop_session_get_state (lens->session) <= COOP_SESSION_RECORDING;
+}
+
+gboolean
 coop_lens_open (CoopLens *lens, GError **error)
 {
   CoopTraceInfo info = { 0 };

@@ -16,6 +16,8 @@ CoopLens *coop_lens_new_for_file (const char *path);
 void coop_lens_free (CoopLens *lens);
 
 gboolean coop_lens_is_live (const CoopLens *lens);
+/* Whether there will be more: a session that has not ended. */
+gboolean coop_lens_is_moving (const CoopLens *lens);
 /* To be called once, before all below. */
 gboolean coop_lens_open (CoopLens *lens, GError **error);
 /* Number of the last event of a file and how its run ended; 0 for a session. */

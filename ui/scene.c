@@ -25,32 +25,6 @@ age_of (const CoopFrame *frame, const CoopMapPiece *piece)
   return (guint8) MIN (255, 255 * log1p (ms) / log1p (30000));
 }
 
-static int
-by_address (gconstpointer a, gconstpointer b)
-{
-  const CoopVictim *x = a, *y = b;
-  return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* Marks where the victims of the last eviction lay. */
-static void
-mark_victims (const CoopFrame *frame, CoopDrawPiece *pieces)
-{
-  if (frame->n_victims == 0)
-    return;
-  g_autofree CoopVictim *victims
-      = g_memdup2 (frame->victims, frame->n_victims * sizeof *frame->victims);
-  qsort (victims, frame->n_victims, sizeof *victims, by_address);
-  guint v = 0;
-  for (guint i = 0; i < frame->n_pieces && v < frame->n_victims; i++)
-    {
-      while (v < frame->n_victims && victims[v].addr + victims[v].bytes <= pieces[i].addr)
-        v++;
-      if (v < frame->n_victims && victims[v].addr < pieces[i].addr + pieces[i].bytes)
-        pieces[i].mark |= COOP_MARK_VICTIM;
-    }
-}
-
 static void
 mark_beyond_and_largest (CoopScene *scene)
 {
@@ -149,13 +123,15 @@ coop_scene_new (CoopFrame *frame, const CoopSceneOptions *options)
                     : 0,
       };
     }
-  mark_victims (frame, scene->pieces);
   mark_beyond_and_largest (scene);
   find_top (scene);
   lay_out (scene, options);
   scene->pixels = g_malloc ((gsize) options->width * (gsize) options->height * 4);
-  coop_picture_map (&scene->view, scene->scale, scene->pieces, scene->n_pieces, scene->pixels,
-                    (gsize) options->width * 4);
+  g_autofree CoopDrawRange *victims = g_new (CoopDrawRange, frame->n_victims + 1);
+  for (guint i = 0; i < frame->n_victims; i++)
+    victims[i] = (CoopDrawRange) { frame->victims[i].addr, frame->victims[i].bytes };
+  coop_picture_map (&scene->view, scene->scale, scene->pieces, scene->n_pieces, victims, frame->n_victims,
+                    scene->pixels, (gsize) options->width * 4);
   return scene;
 }
 

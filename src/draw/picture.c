@@ -43,13 +43,36 @@ write_size (cairo_t *cr, const CoopMapView *view, double scale, const CoopDrawPi
   cairo_show_text (cr, text);
 }
 
+/* As COOP_MARK_VICTIM marks a whole piece. */
+static void
+underline (const CoopMapView *view, const CoopDrawRange *range, uint32_t *pixels, size_t stride)
+{
+  CoopRect rects[128];
+  uint32_t color = coop_map_ink (COOP_INK_WARN, view->dark, view->contrast);
+  size_t n = coop_map_rects (view, range->addr, range->bytes, rects, 128);
+  for (size_t i = 0; i < n && i < 128; i++)
+    {
+      int bottom = rects[i].y + rects[i].height;
+      if (bottom > view->height)
+        bottom = view->height;
+      for (int y = bottom - 3 > rects[i].y ? bottom - 3 : rects[i].y; y < bottom; y++)
+        {
+          uint32_t *line = (uint32_t *) ((char *) pixels + (size_t) y * stride);
+          for (int x = rects[i].x; x < rects[i].x + rects[i].width; x++)
+            line[x] = color;
+        }
+    }
+}
+
 void
 coop_picture_map (const CoopMapView *view, double scale, const CoopDrawPiece *pieces, size_t n,
-                  uint32_t *pixels, size_t stride)
+                  const CoopDrawRange *victims, size_t n_victims, uint32_t *pixels, size_t stride)
 {
   coop_map_raster (view, pieces, n, pixels, stride);
   if (view->rows <= 0)
     return;
+  for (size_t i = 0; i < n_victims; i++)
+    underline (view, &victims[i], pixels, stride);
 
   cairo_surface_t *surface = cairo_image_surface_create_for_data (
       (unsigned char *) pixels, CAIRO_FORMAT_ARGB32, view->width, view->height, (int) stride);

@@ -7,10 +7,13 @@
 
 #include "draw/map.h"
 
+/* Bytes to underline: where victims of the last eviction lay, whatever lies there now. */
+typedef struct { uint64_t addr, bytes; } CoopDrawRange;
+
 /* Paints view->width x height pixels, 0xAARRGGBB in native order, stride in bytes (a multiple of 4).
  * scale: pixels of the screen to one of the layout, for the size of text. The size of a hole is
  * written only where it fits whole. Any thread. */
 void coop_picture_map (const CoopMapView *view, double scale, const CoopDrawPiece *pieces, size_t n,
-                       uint32_t *pixels, size_t stride);
+                       const CoopDrawRange *victims, size_t n_victims, uint32_t *pixels, size_t stride);
 
 #endif

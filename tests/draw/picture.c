@@ -28,7 +28,7 @@ written (int hole, int *left, int *right)
   static guint32 plain[30][1000], text[30][1000];
   int n = 0;
   coop_map_raster (&view, pieces, 3, plain[0], sizeof plain[0]);
-  coop_picture_map (&view, 1, pieces, 3, text[0], sizeof text[0]);
+  coop_picture_map (&view, 1, pieces, 3, NULL, 0, text[0], sizeof text[0]);
   *left = 1000;
   *right = -1;
   for (int y = 0; y < 30; y++)
@@ -66,9 +66,30 @@ test_same_again (void)
   CoopMapView view = { .bytes = 40000, .width = 500, .height = 300, .row_height = 20, .gap = 2 };
   g_autofree guint32 *a = g_new (guint32, 500 * 300), *b = g_new (guint32, 500 * 300);
   coop_map_layout (&view);
-  coop_picture_map (&view, 1, (CoopDrawPiece *) pieces->data, pieces->len, a, 2000);
-  coop_picture_map (&view, 1, (CoopDrawPiece *) pieces->data, pieces->len, b, 2000);
+  coop_picture_map (&view, 1, (CoopDrawPiece *) pieces->data, pieces->len, NULL, 0, a, 2000);
+  coop_picture_map (&view, 1, (CoopDrawPiece *) pieces->data, pieces->len, NULL, 0, b, 2000);
   g_assert_cmpmem (a, 500 * 300 * 4, b, 500 * 300 * 4);
+}
+
+/* Exactly the columns of the range, and the three lowest lines of its rows. */
+static void
+test_underline (void)
+{
+  CoopMapView view = { .bytes = 400, .width = 100, .height = 86, .row_height = 20, .gap = 2 };
+  CoopDrawPiece piece = { 0, 400, 1, COOP_KIND_STATE, COOP_PIN_NONE, 0, 0 };
+  CoopDrawRange range = { 150, 60 };
+  static guint32 plain[86][100], marked[86][100];
+  coop_map_layout (&view);
+  g_assert_cmpint (view.rows, ==, 4);
+  coop_picture_map (&view, 1, &piece, 1, NULL, 0, plain[0], sizeof plain[0]);
+  coop_picture_map (&view, 1, &piece, 1, &range, 1, marked[0], sizeof marked[0]);
+  for (int y = 0; y < 86; y++)
+    for (int x = 0; x < 100; x++)
+      {
+        int column = y / 22 * 100 + x, line = y % 22;
+        gboolean in = column >= 150 && column < 210 && line >= 17 && line < 20;
+        g_assert_cmphex (marked[y][x], ==, in ? coop_map_ink (COOP_INK_WARN, false, false) : plain[y][x]);
+      }
 }
 
 static void
@@ -92,6 +113,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/draw/picture/fits", test_fits);
   g_test_add_func ("/draw/picture/same-again", test_same_again);
+  g_test_add_func ("/draw/picture/underline", test_underline);
   g_test_add_func ("/draw/picture/sizes", test_sizes);
   return g_test_run ();
 }
