@@ -225,7 +225,8 @@ coop_engine_alloc (CoopEngine *e, CoopRequest *req)
     return COOP_EVICT;
   if (p == 0)
     {
-      coop_report_oom (e, req);
+      if (!req->retry)
+        coop_report_oom (e, req);
       finish (e, req);
       return COOP_NO_MEMORY;
     }

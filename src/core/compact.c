@@ -41,7 +41,7 @@ movable (const CoopEngine *e, const CoopNode *n)
   const CoopVersion *v = n->tensor;
   if (n->used != PIECE_USED || v == NULL || v->moving || v->handing || v->t.chosen)
     return false;
-  if (v->t.state != COOP_LIVE || (v->t.pin != COOP_PIN_NONE && v->t.pin != COOP_PIN_CONSTANT)
+  if ((v->t.state != COOP_LIVE && v->t.state != COOP_BORROWED) || (v->t.pin != COOP_PIN_NONE && v->t.pin != COOP_PIN_CONSTANT)
       || v->t.kind == COOP_KIND_UNMANAGED || v->fixed)
     return false;
   return v->t.pins == (v->mark == e->stamp ? v->own_pins : 0);

@@ -47,6 +47,8 @@
      "measured: operators are timed. model: bytes and operator kind, so that runs repeat.")         \
   X (HOLD, "hold", SIZE, 0, 1024 * COOP_KIB, 4 * COOP_KIB, "bytes", "eviction",                     \
      "Inputs of at most this size are kept for as long as an operator may be run again.")           \
+  X (COMPACT, "compact", BOOL, 0, 1, 1, "", "eviction",                                              \
+     "Before an operator is refused memory, move tensors together and run it once more.")           \
   X (STRESS, "stress", INT, 0, 1000000, 0, "operators", "checks",                                   \
      "Evict everything that is not pinned after every so many operators. 0 switches it off.")       \
   X (VERIFY, "verify", BOOL, 0, 1, 0, "", "checks",                                                 \

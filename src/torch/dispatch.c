@@ -274,20 +274,12 @@ end (CoopDispatch *d, uint64_t cost)
 static void
 stress (void)
 {
-  CoopRequest req = { .bytes = 0 };
   int64_t every = coop.policy.v[COOP_PARAM_STRESS].i;
 
   if (every <= 0 || ++api.since_stress < (uint64_t) every || !atomic_load (&coop.may_evict))
     return;
   api.since_stress = 0;
-  coop_lock ();
-  unsigned n = coop_engine_choose_all (coop.engine, &req);
-  coop_unlock ();
-  for (unsigned i = 0; i < n; i++)
-    coop_evict (req.victims[i]);
-  coop_lock ();
-  coop_engine_cancel (coop.engine, &req);
-  coop_unlock ();
+  coop_evict_all ();
 }
 
 /* PyTorch gives a 0-dimensional number to the handler as a Python one, which a view cannot take. */
@@ -311,6 +303,20 @@ view_of_number (CoopDispatch *d)
   return result;
 }
 
+/* A view: nothing is read, written or made. PyTorch 1.13 turns a view of a number into a number. */
+static PyObject *
+pass (CoopDispatch *d)
+{
+  PyObject *result = PyObject_Call (d->info->call, d->args, d->kwargs);
+
+  if (result == NULL || !(d->info->flags & COOP_OP_NUMBER)
+      || !(PyFloat_Check (result) || PyLong_Check (result) || PyComplex_Check (result)))
+    return result;
+  PyObject *tensor = PyObject_CallFunctionObjArgs (api.number, result, NULL);
+  Py_DECREF (result);
+  return tensor;
+}
+
 /* Sparse, nested and the like keep tensors inside where nobody sees them. */
 static bool
 escape_inputs (const CoopDispatch *d)
@@ -322,21 +328,95 @@ escape_inputs (const CoopDispatch *d)
   return true;
 }
 
+/* ---- running, and running again ---- */
+
+#define SCRATCH_BYTES (1u << 20)
+
+/* An attempt that fails half way leaves no mark if nothing is written but running statistics, which
+ * are put back, and if what it draws can be drawn again. False: it has one attempt only. */
+static bool
+save_scratch (const CoopDispatch *d, char **saved)
+{
+  uint64_t bytes = 0;
+
+  *saved = NULL;
+  if (!coop_rescue_wanted () || !d->call.replayable || d->foreign_write)
+    return false;
+  for (unsigned i = 0; i < d->n_inputs; i++)
+    if (d->inputs[i].use & COOP_USE_SCRATCH)
+      bytes += d->inputs[i].tensor->requested;
+    else if (d->inputs[i].use & COOP_USE_WRITE)
+      return false;
+  if (bytes == 0)
+    return true;
+  if (bytes > SCRATCH_BYTES || (*saved = malloc (bytes)) == NULL)
+    return false;
+  char *at = *saved;
+  for (unsigned i = 0; i < d->n_inputs; i++)
+    if (d->inputs[i].use & COOP_USE_SCRATCH)
+      {
+        const CoopTensor *t = d->inputs[i].tensor;
+        memcpy (at, coop_arena_addr (coop.arena, t->addr), t->requested);
+        at += t->requested;
+      }
+  return true;
+}
+
+static bool
+put_back (const CoopDispatch *d, const char *saved)
+{
+  for (unsigned i = 0; saved != NULL && i < d->n_inputs; i++)
+    if (d->inputs[i].use & COOP_USE_SCRATCH)
+      {
+        const CoopTensor *t = d->inputs[i].tensor;
+        memcpy (coop_arena_addr (coop.arena, t->addr), saved, t->requested);
+        saved += t->requested;
+      }
+  if (d->state == NULL)
+    return true;
+  coop_thread.bypass++;
+  PyObject *done = PyObject_CallMethod (d->generator, "set_state", "O", d->state);
+  coop_thread.bypass--;
+  Py_XDECREF (done);
+  return done != NULL;
+}
+
+/* Runs the operator, up to COOP_RESCUES times more if memory runs out. *cost: ns of the last. */
+static PyObject *
+attempt (CoopDispatch *d, uint64_t *cost)
+{
+  CoopThread *t = &coop_thread;
+  char *saved;
+  bool repeatable = save_scratch (d, &saved);
+  PyObject *result;
+
+  for (unsigned n = 0;; n++)
+    {
+      coop_rescue_arm (repeatable && n < COOP_RESCUES);
+      uint64_t own = t->own_ns, begin = coop_now ();
+      result = PyObject_Call (d->info->call, d->args, d->kwargs);
+      *cost = coop_now () - begin;
+      own = t->own_ns - own;
+      *cost -= own < *cost ? own : *cost;
+      if (result != NULL || !coop_rescue (&d->call, n) || !put_back (d, saved))
+        break;
+    }
+  coop_rescue_arm (false);
+  free (saved);
+  return result;
+}
+
 static PyObject *
 run (CoopDispatch *d)
 {
   CoopThread *t = &coop_thread;
   CoopCall *outer = t->call;
   unsigned deferred = t->n_deferred;
-  uint64_t own = t->own_ns;
+  uint64_t cost;
 
   t->call = &d->call;
-  uint64_t begin = coop_now ();
-  PyObject *result = PyObject_Call (d->info->call, d->args, d->kwargs);
-  uint64_t cost = coop_now () - begin;
+  PyObject *result = attempt (d, &cost);
   t->call = outer;
-  own = t->own_ns - own;
-  cost -= own < cost ? own : cost;
   d->grew = t->n_deferred > deferred;
   if (result == NULL || !coop_gather_outputs (d, result))
     {
@@ -399,7 +479,7 @@ coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
       && !coop_is_tensor (PyTuple_GetItem (d.args, 0)))
     return view_of_number (&d);
   if (d.info->flags & COOP_OP_PASS)
-    return PyObject_Call (d.info->call, d.args, d.kwargs);
+    return pass (&d);
   memset ((char *) &d + offsetof (CoopDispatch, slots), 0,
           offsetof (CoopDispatch, inline_slots) - offsetof (CoopDispatch, slots));
   if (!coop_gather_slots (&d))

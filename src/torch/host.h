@@ -85,6 +85,7 @@ typedef struct {
   unsigned n_deferred, deferred_capacity;
   unsigned number;            /* 1 + number of the thread, 0 = not yet known */
   bool quiet;                 /* running out of memory is no news */
+  bool rescue, refused;       /* the operator can be run again if memory runs out; it did */
 } CoopThread;
 extern _Thread_local CoopThread coop_thread;
 
@@ -127,6 +128,16 @@ void coop_tell_text (CoopEvent *ev, const char *text);
 /* The good-bye. No lock. */
 void coop_pool_end (int exit_code);
 
+/* ---- rescue.c: before an operator is refused memory ---- */
+#define COOP_RESCUES 2
+bool coop_rescue_wanted (void);
+/* What follows may be given up and run again: a request that cannot be served is no news yet. */
+void coop_rescue_arm (bool on);
+/* After it failed: true, and the exception is gone, if it was for want of memory and room was made.
+ * `attempt` counts from 0. Disarms. */
+bool coop_rescue (CoopCall *call, unsigned attempt);
+void coop_evict_all (void);
+
 /* ---- intern.c: strings, frames and stacks of the trace; GIL, not the lock ---- */
 uint64_t coop_string (const char *text);
 /* Stack of the running script without PyTorch's own files. *where gets "file:line" for messages. */
@@ -154,6 +165,8 @@ PyObject *coop_storage_new (uint64_t bytes);
 void coop_evict (CoopTensor *t);
 /* Makes `storage` live at block addr, whose bytes are there. ref: one more owner. Its memory until
  * now is given back (a shadow) or freed (the real allocator). */
+/* Action PLACE: copies (the ranges may overlap), repoints, reports. */
+void coop_place (const CoopAction *action, CoopHost *host);
 bool coop_storage_place (PyObject *storage, uint64_t addr, uint64_t bytes, bool ref, bool swallow);
 /* Hands the block over to the evicted storage of host. False (no exception) if the user let go. */
 bool coop_hand_over (CoopHost *host, uint64_t addr);

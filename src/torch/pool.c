@@ -230,7 +230,7 @@ report_no_memory (const CoopOom *oom)
 static CoopStatus
 alloc_evicting (uint64_t bytes, uint64_t *addr)
 {
-  CoopRequest req = { .bytes = bytes, .call = coop_thread.call };
+  CoopRequest req = { .bytes = bytes, .call = coop_thread.call, .retry = coop_thread.rescue };
   CoopCall *call = coop_thread.call;
   PyObject *type, *value, *traceback;
   uint64_t begin = coop_now ();
@@ -249,7 +249,8 @@ alloc_evicting (uint64_t bytes, uint64_t *addr)
         coop_evict (req.victims[i]);
     }
   coop_thread.call = call;
-  if (status == COOP_NO_MEMORY)
+  coop_thread.refused |= status == COOP_NO_MEMORY;
+  if (status == COOP_NO_MEMORY && !req.retry)
     report_no_memory (&req.oom);
   PyErr_Restore (type, value, traceback);
   PyGILState_Release (gil);

@@ -66,6 +66,7 @@ run_clear (Run *r)
   for (unsigned i = 0; r->block && i < r->step.n_outputs; i++)
     Py_XDECREF (r->outputs[i]);
   free (r->block);
+  r->block = NULL;
 }
 
 /* A storage with the bytes of input i: its own, or a copy where it must survive being written. */
@@ -124,16 +125,21 @@ gather_outputs (Run *r)
   return true;
 }
 
-static bool
-verify (const CoopHost *host, uint64_t addr)
+static uint64_t
+hash_at (const CoopHost *host, uint64_t addr)
 {
-  uint64_t now;
+  return coop_hash (coop_arena_addr (coop.arena, addr), host->tensor->requested);
+}
 
-  if (!host->hashed)
-    return true;
-  now = coop_hash (coop_arena_addr (coop.arena, addr), host->tensor->requested);
-  if (now == host->hash)
-    return true;
+static bool
+same_bits (const CoopHost *host, uint64_t addr)
+{
+  return !host->hashed || hash_at (host, addr) == host->hash;
+}
+
+static bool
+raise_difference (const CoopHost *host, uint64_t now)
+{
   PyErr_Format (PyExc_RuntimeError,
                 "coopscope: %s (%s) gave other bits when it was run again: hash %llx, was %llx",
                 host->op ? host->op->name : "an operator", host->where ? host->where : "line unknown",
@@ -145,7 +151,8 @@ verify (const CoopHost *host, uint64_t addr)
 static bool
 distribute (Run *r)
 {
-  bool ok = true;
+  const CoopHost *other = NULL;
+  uint64_t found = 0;
 
   for (unsigned i = 0; i < r->step.n_outputs; i++)
     {
@@ -160,7 +167,11 @@ distribute (Run *r)
           host->op = coop_recipe_op (r->record);
           t->host = host;
         }
-      ok &= verify (host, r->addr[i]);
+      if (other == NULL && !same_bits (host, r->addr[i]))
+        {
+          other = host;
+          found = hash_at (host, r->addr[i]);
+        }
       if (r->what[i] == COOP_HANDOVER)
         coop_hand_over (host, r->addr[i]);
       else
@@ -170,20 +181,53 @@ distribute (Run *r)
           host->borrowed = r->outputs[i];
         }
     }
-  return ok;
+  return other == NULL || raise_difference (other, found);
+}
+
+/* Whether a run that failed half way can be followed by another: nothing but copies was written. */
+static bool
+repeatable (const CoopReplay *step)
+{
+  unsigned n = 0;
+  const unsigned *written = step->op_host ? coop_recipe_written (step->op_host, &n) : NULL;
+
+  for (unsigned i = 0; i < n; i++)
+    if (!step->copy[written[i]])
+      return false;
+  return coop_rescue_wanted ();
+}
+
+static bool
+run_once (Run *r, const CoopReplay *step, uint64_t *ns)
+{
+  *r = (Run){ .step = *step };
+  if (!run_init (r))
+    return false;
+  for (unsigned i = 0; i < step->n_inputs; i++)
+    if ((r->inputs[i] = input_storage (r, i)) == NULL)
+      return false;
+  return coop_recipe_run (r->record, r->inputs, step->n_inputs, r->outputs, ns);
 }
 
 static bool
 replay (CoopCall *call, const CoopReplay *step)
 {
-  Run r = { .step = *step };
+  Run r;
   uint64_t ns = 0;
-  bool ok = run_init (&r);
+  bool again = repeatable (step), ok;
 
-  for (unsigned i = 0; ok && i < step->n_inputs; i++)
-    ok = (r.inputs[i] = input_storage (&r, i)) != NULL;
-  ok = ok && coop_recipe_run (r.record, r.inputs, step->n_inputs, r.outputs, &ns)
-       && gather_outputs (&r);
+  for (unsigned n = 0;; n++)
+    {
+      coop_rescue_arm (again && n < COOP_RESCUES);
+      ok = run_once (&r, step, &ns);
+      if (ok || !coop_thread.refused)
+        break;
+      run_clear (&r);
+      if (!coop_rescue (call, n))
+        break;
+    }
+  coop_rescue_arm (false);
+  ok = ok && gather_outputs (&r);
   if (ok)
     {
       coop_lock ();

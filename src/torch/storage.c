@@ -323,8 +323,8 @@ coop_hand_over (CoopHost *host, uint64_t addr)
 
 /* ---- what the engine wants done -------------------------------------------------------------- */
 
-static void
-act_place (const CoopAction *action, CoopHost *host)
+void
+coop_place (const CoopAction *action, CoopHost *host)
 {
   PyObject *storage = host ? coop_host_open (host) : NULL;
   void *from = coop_arena_addr (coop.arena, action->from);
@@ -333,7 +333,7 @@ act_place (const CoopAction *action, CoopHost *host)
 
   if (done)
     {
-      memcpy (coop_arena_addr (coop.arena, action->to), from, coop_storage_bytes (impl));
+      memmove (coop_arena_addr (coop.arena, action->to), from, coop_storage_bytes (impl));
       done = coop_storage_place (storage, action->to, coop_storage_bytes (impl), false, true);
     }
   Py_XDECREF (storage);
@@ -362,7 +362,7 @@ act (const CoopAction *action, CoopHost *host)
         Py_CLEAR (host->borrowed);
       break;
     case COOP_ACTION_PLACE:
-      act_place (action, host);
+      coop_place (action, host);
       break;
     case COOP_ACTION_OP_GONE:
       coop_recipe_free (action->host);
