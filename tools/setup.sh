@@ -15,7 +15,7 @@ die () { say "setup: $*"; exit 1; }
 packages='gcc libc6-dev pkg-config meson ninja-build gettext
   libglib2.0-dev libsqlite3-dev libcairo2-dev libgtk-4-dev libadwaita-1-dev
   python3 python3-dev python3-numpy python3-torch libopenblas0-pthread
-  xvfb xauth dbus-daemon at-spi2-core libglib2.0-bin adwaita-icon-theme librsvg2-common
+  xvfb dbus-daemon at-spi2-core libglib2.0-bin adwaita-icon-theme librsvg2-common
   fonts-dejavu-core desktop-file-utils appstream shared-mime-info sqlite3'
 [ "${COOP_TORCH:-}" = newest ] && packages="$packages python3-venv"
 
