@@ -30,4 +30,4 @@ rm -f "$log"
 meson test -C "$build" --no-rebuild --print-errorlogs "$@" || true
 say "Tested with PyTorch:"
 printf '%s\n' "$pythons" | sed 's/\(.*\)\t\(.*\)/  \2  (\1)/'
-/usr/bin/python3 "$top/tools/count.py" "$log" "$failed"
+"$python" "$top/tools/count.py" "$log" "$failed"

@@ -19,5 +19,5 @@ set -- "$python" "$top/data/demos/resnet.py"
 if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
   exec "$build/ui/coopscope" --budget $budget -o "$build/demo/run.coop" -- "$@" --steps 200
 fi
-exec /usr/bin/python3 "$top/tests/accept/headless.py" --build "$build" \
+exec "$python" "$top/tests/accept/headless.py" --build "$build" \
   --out "$build/demo" --budget $budget --move-to 200 -- "$@" --steps 12
