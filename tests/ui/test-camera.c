@@ -90,7 +90,7 @@ test_pause (void)
   guint64 seq = last_seq (session);
   g_autoptr (CoopCamera) camera = coop_camera_new (session);
   coop_camera_set_map (camera, 200, 200, 1);
-  g_autoptr (CoopShot) before = wait_for (camera, at_event, &seq);
+  coop_shot_unref (wait_for (camera, at_event, &seq));
   coop_camera_set_paused (camera, TRUE);
   g_usleep (100000);
   fake_session_play (session, 1000);
