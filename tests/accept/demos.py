@@ -18,7 +18,7 @@ OUTSIDE = 64 << 10   # tensors that PyTorch makes before the adapter is there
 
 
 def budget_of(info):
-    peak, state, floor = info["peak"], info["state"], info["floor"]
+    peak, state, floor = info["peak"], info["state_bytes"], info["floor_bytes"]
     budget = max(state + (peak - state) // 2, int(1.15 * floor))
     return (budget + 511) // 512 * 512
 
@@ -74,7 +74,7 @@ def budget_run(world, report, demo, args, plain, plain_counts, info):
     used, worst = memory_checks(world, report, demo, trace, budget, marks(file), plain_counts)
     found = world.check(trace)
     report.check("%s: coop check" % demo, found is None, (found or "").splitlines()[0] if found else "")
-    report.row(demo=demo, peak=mib(info["peak"]), state=mib(info["state"]), floor=mib(info["floor"]),
+    report.row(demo=demo, peak=mib(info["peak"]), state=mib(info["state_bytes"]), floor=mib(info["floor_bytes"]),
                budget=mib(budget), used=mib(used), evictions=evictions, recomputed=remade,
                resident=mib(worst), plain_s="%.1f" % plain.seconds, coop_s="%.1f" % result.seconds)
 
@@ -91,7 +91,7 @@ def stress_run(world, report, demo, size, steps):
 def too_small_run(world, report, demo, args, plain, info):
     """The error, the report, and that its advice holds."""
     trace = world.path("%s-oom.coop" % demo)
-    budget = int(info["floor"] * 0.75)
+    budget = int(info["floor_bytes"] * 0.75)
     result = run(world.coop_run(world.demo(demo, *args), trace, "--budget", budget))
     report.check("%s: a budget under the floor ends in PyTorch's error" % demo,
                  result.code == 1 and "RuntimeError" in result.err, "exit %d" % result.code)

@@ -193,7 +193,7 @@ def training_in_a_thread(t):
     t.model("net", net)
 
 
-@case(0, budget=0.8)
+@case(0, budget=0.85)
 def two_operator_threads(t):
     """Two threads within each operator."""
     torch = t.torch

@@ -113,7 +113,7 @@ def out_variants(t):
 
 # ---- autograd --------------------------------------------------------------------------------
 
-@case(0, budget=0.8)
+@case(0, budget=0.85)
 def double_backward(t):
     """A gradient penalty: the graph of the gradient is differentiated again."""
     torch = t.torch
@@ -150,7 +150,7 @@ def graph_retained(t):
     t.out("grad", w.grad)
 
 
-@case(0, budget=0.8)
+@case(0, budget=0.85)
 def functions_of_the_scripts_own(t):
     """torch.autograd.Function with saved tensors, marked dirty, and with numpy inside."""
     torch = t.torch
@@ -219,7 +219,7 @@ def checkpointed(t):
     t.grads("blocks", blocks)
 
 
-@case(0, budget=0.8)
+@case(0, budget=0.92)
 def hooks(t):
     """Tensor hooks that replace gradients, module hooks, saved-tensor hooks."""
     torch = t.torch
@@ -299,7 +299,7 @@ def train(t, net, make, loss_of, steps=3, optimizer=None):
     t.model("net", net)
 
 
-@case(0, budget=0.8)
+@case(0, budget=0.8, stress=9)
 def recurrent(t):
     torch = t.torch
     nn = torch.nn
@@ -411,7 +411,7 @@ def foreach_operators(t):
         t.out("z%d" % i, zs[i])
 
 
-@case(0, budget=0.8)
+@case(0, budget=0.85)
 def weights_tied_and_swapped(t):
     """Shared parameters, a module replaced, and requires_grad turned while training."""
     torch = t.torch

@@ -18,7 +18,7 @@ def small_net(torch):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 10))
 
 
-@case(9, budget=0.7, verify=1)
+@case(9, budget=0.8, verify=1)
 def verified_training(t):
     """verify compares every recomputed tensor with the bits it had, and is content."""
     torch = t.torch
@@ -204,7 +204,7 @@ def conjugate_and_negative_views(t):
     t.out("neg", y.conj().imag)
 
 
-@case(11, budget=0.8)
+@case(11, budget=0.85)
 def complex_fft(t):
     """A spectral layer with complex weights and its gradients."""
     torch = t.torch
@@ -329,7 +329,7 @@ def switches(t):
         t.out(name, value)
 
 
-@case(11, budget=0.8)
+@case(11, budget=0.92)
 def autocast_training(t):
     torch = t.torch
     net = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.GELU(), torch.nn.Linear(256, 10))

@@ -117,7 +117,7 @@ def failure_in_backward(t):
     t.out("grad", w.grad)
 
 
-@case(12, stress=None, budget=0.7)
+@case(12, stress=None, budget=0.75)
 def budget_turned_while_running(t):
     """Smaller, larger, off and on again, in the middle of steps."""
     torch = t.torch

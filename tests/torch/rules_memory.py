@@ -251,6 +251,7 @@ def pickled_and_copied(t):
     torch = t.torch
     x = torch.randn(WIDE) * 3
     tensors = [x * i for i in range(1, 9)]
+    t.set(stress=0)
     t.evict_all()
     t.now("pickle", pickle.loads(pickle.dumps(tensors[0])))
     t.now("deepcopy", copy.deepcopy(tensors[1]))

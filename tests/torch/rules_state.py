@@ -166,14 +166,14 @@ def optimizer_case(name):
         net = convolutions(t.torch)
         steps(t, net, OPTIMIZERS[name](t.torch.optim, net.parameters()), images(t.torch))
     run.__name__ = "optimizer_" + name
-    case(6, budget=0.65)(run)
+    case(6, budget=0.8)(run)
 
 
 for _name in OPTIMIZERS:
     optimizer_case(_name)
 
 
-@case(6, budget=0.65, needs=lambda torch: hasattr(torch, "_fused_adamw_"))
+@case(6, budget=0.8, needs=lambda torch: hasattr(torch, "_fused_adamw_"))
 def optimizer_fused(t):
     net = convolutions(t.torch)
     try:
@@ -183,7 +183,7 @@ def optimizer_fused(t):
     steps(t, net, optimizer, images(t.torch))
 
 
-@case(6, budget=0.75, timeout=120)
+@case(6, budget=0.9, timeout=120)
 def lbfgs_with_closure(t):
     """The closure runs the net many times within one step."""
     torch = t.torch
@@ -200,7 +200,7 @@ def lbfgs_with_closure(t):
     t.model("net", net)
 
 
-@case(6, budget=0.7)
+@case(6, budget=0.8)
 def moving_average_of_parameters(t):
     """EMA by hand and a copied model: state that is neither parameter nor buffer."""
     torch = t.torch
@@ -221,7 +221,7 @@ def moving_average_of_parameters(t):
     t.model("teacher", teacher)
 
 
-@case(6, budget=0.7)
+@case(6, budget=0.8)
 def state_carried_over_steps(t):
     """A hidden state handed from step to step, detached, as in truncated backpropagation."""
     torch = t.torch
@@ -242,7 +242,7 @@ def state_carried_over_steps(t):
     t.model("cell", cell)
 
 
-@case(6, budget=0.7)
+@case(6, budget=0.85)
 def losses_kept_over_steps(t):
     """A script that keeps graphs and results of earlier steps while parameters move on."""
     torch = t.torch
@@ -262,7 +262,7 @@ def losses_kept_over_steps(t):
         t.out("output%d" % i, output)
 
 
-@case(6, budget=0.65)
+@case(6, budget=0.8)
 def gradients_accumulated(t):
     """Four backward passes a step into the same gradients, zeroed in place."""
     torch = t.torch
@@ -317,7 +317,7 @@ def saved_and_loaded_in_the_middle(t):
 
 # ---- 7 ---------------------------------------------------------------------------------------
 
-@case(7, budget=0.7)
+@case(7, budget=0.8)
 def batch_norm_statistics(t):
     """Running mean, variance and num_batches_tracked must count each batch once."""
     net = convolutions(t.torch)
@@ -326,7 +326,7 @@ def batch_norm_statistics(t):
     t.out("tracked", net[1].num_batches_tracked.item())
 
 
-@case(7, budget=0.7)
+@case(7, budget=0.8)
 def batch_norm_cumulative_and_eval(t):
     torch = t.torch
     net = convolutions(torch, momentum=None)
@@ -377,7 +377,7 @@ def embedding_with_max_norm(t):
     t.model("table", table)
 
 
-@case(7, budget=0.7)
+@case(7, budget=0.85)
 def dropout_draws_once(t):
     """The same masks, and a generator that ends where it ended."""
     torch = t.torch
