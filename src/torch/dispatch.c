@@ -386,6 +386,7 @@ static PyObject *
 attempt (CoopDispatch *d, uint64_t *cost)
 {
   CoopThread *t = &coop_thread;
+  CoopCall *outer = t->running;
   char *saved;
   bool repeatable = save_scratch (d, &saved);
   PyObject *result;
@@ -394,7 +395,9 @@ attempt (CoopDispatch *d, uint64_t *cost)
     {
       coop_rescue_arm (repeatable && n < COOP_RESCUES);
       uint64_t own = t->own_ns, begin = coop_now ();
+      t->running = &d->call;
       result = PyObject_Call (d->info->call, d->args, d->kwargs);
+      t->running = outer;
       *cost = coop_now () - begin;
       own = t->own_ns - own;
       *cost -= own < *cost ? own : *cost;
@@ -452,6 +455,27 @@ manage (CoopDispatch *d)
   return result;
 }
 
+/* Autograd detaches a gradient when it has come to its leaf. It is the worst victim there is: cheap to
+ * make again while the activations it came from are there, the whole net's work once they are gone;
+ * and before the first parameter is overwritten all of them are needed at once. So it stays. */
+static void
+keep_gradient (PyObject *tensor)
+{
+  CoopView view;
+
+  if (atomic_load_explicit (&coop.backward, memory_order_relaxed) == 0
+      || coop.policy.v[COOP_PARAM_BUDGET].i == 0 || !coop_is_tensor (tensor)
+      || !coop_view_read (tensor, &view) || !view.plain || view.data == NULL)
+    return;
+  uint64_t addr = coop_arena_offset (coop.arena, view.data);
+  coop_lock ();
+  CoopTensor *t = addr != UINT64_MAX ? coop_engine_tensor_at (coop.engine, addr) : NULL;
+  if (t != NULL && t->kind == COOP_KIND_GRADIENT && t->pin == COOP_PIN_NONE && t->state == COOP_LIVE)
+    coop_engine_pin (coop.engine, t, COOP_PIN_CONSTANT);
+  coop_unlock ();
+  coop_act ();
+}
+
 /* __torch_dispatch__ (self, func, types, args, kwargs) */
 PyObject *
 coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -478,6 +502,8 @@ coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
   if ((d.info->flags & COOP_OP_NUMBER) && PyTuple_Size (d.args) > 0
       && !coop_is_tensor (PyTuple_GetItem (d.args, 0)))
     return view_of_number (&d);
+  if ((d.info->flags & COOP_OP_DETACH) && PyTuple_Size (d.args) > 0)
+    keep_gradient (PyTuple_GetItem (d.args, 0));
   if (d.info->flags & COOP_OP_PASS)
     return pass (&d);
   memset ((char *) &d + offsetof (CoopDispatch, slots), 0,

@@ -89,9 +89,11 @@ hook_memalign (void **out, size_t align, size_t size)
 static bool
 defer_free (CoopThread *t, void *p, uint64_t addr)
 {
-  for (unsigned i = 0; t->call != NULL && i < t->call->n_inputs; i++)
-    if ((t->call->inputs[i].use & (COOP_USE_WRITE | COOP_USE_SCRATCH))
-        && t->call->inputs[i].tensor->addr == addr)
+  const CoopCall *call = t->running;
+
+  for (unsigned i = 0; call != NULL && i < call->n_inputs; i++)
+    if ((call->inputs[i].use & (COOP_USE_WRITE | COOP_USE_SCRATCH))
+        && call->inputs[i].tensor->addr == addr)
       {
         if (t->n_deferred == t->deferred_capacity)
           {

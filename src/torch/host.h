@@ -81,6 +81,7 @@ typedef struct {
   void *swallow;              /* a free of this is not told to anybody */
   uint64_t own_ns;            /* spent on our own work inside of an operator */
   CoopCall *call;             /* the operator under way */
+  CoopCall *running;          /* the same while PyTorch itself runs it */
   void **deferred;            /* blocks of written inputs that the operator let go */
   unsigned n_deferred, deferred_capacity;
   unsigned number;            /* 1 + number of the thread, 0 = not yet known */
@@ -183,7 +184,8 @@ enum {
   COOP_OP_EXPENSIVE = 1 << 4,
   COOP_OP_BIRTH = 1 << 5,       /* lift_fresh: new data from outside */
   COOP_OP_NUMBER = 1 << 6,      /* a view whose input may come as a number */
-  COOP_OP_LENGTHS = 1 << 7      /* integer outputs are read where nobody sees it */
+  COOP_OP_LENGTHS = 1 << 7,     /* integer outputs are read where nobody sees it */
+  COOP_OP_DETACH = 1 << 8
 };
 enum {
   COOP_ARG_WRITE = 1,           /* the schema says so */

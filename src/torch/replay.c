@@ -269,11 +269,12 @@ bool
 coop_replay_all (CoopCall *call)
 {
   PyObject *quiet = NULL;
-  CoopCall *outer = coop_thread.call;
+  CoopCall *outer = coop_thread.call, *running = coop_thread.running;
   CoopReplay step;
   bool ok = true;
 
   coop_thread.call = call;
+  coop_thread.running = NULL;
   for (;;)
     {
       coop_lock ();
@@ -289,6 +290,7 @@ coop_replay_all (CoopCall *call)
     }
   quiet_done (quiet);
   coop_thread.call = outer;
+  coop_thread.running = running;
   if (!ok)
     {
       coop_lock ();

@@ -21,6 +21,7 @@ _pid = 0  # the process that is installed
 
 # Flags and uses of host.h.
 PASS, RANDOM, NOREPLAY, UNINIT, EXPENSIVE, BIRTH, NUMBER, LENGTHS = 1, 2, 4, 8, 16, 32, 64, 128
+DETACH = 256
 WRITE, STATS = 1, 2
 
 # Operators of other libraries may do anything; these are known to be functions of their inputs.
@@ -92,6 +93,8 @@ def _describe(func):
         flags |= BIRTH
     if flags & PASS and schema.arguments and str(schema.arguments[0].type) == "Tensor":
         flags |= NUMBER
+    if base == "detach":
+        flags |= DETACH
     if base == "_pack_padded_sequence":
         flags |= LENGTHS
     if "nondeterministic_seeded" in tags or "generator" in names:
