@@ -47,22 +47,61 @@ typedef struct {
   char *name, *path;
 } Node;
 
-static gboolean
-is_slider (GDBusConnection *bus, const char *name, const char *path, const char *label)
+static guint
+get_role (GDBusConnection *bus, const char *name, const char *path)
 {
-  g_autoptr (GVariant) role = call (bus, name, path, ACCESSIBLE, "GetRole", NULL);
-  guint number = 0;
-  if (role)
-    g_variant_get (role, "(u)", &number);
-  if (number != ROLE_SLIDER)
-    return FALSE;
+  g_autoptr (GVariant) reply = call (bus, name, path, ACCESSIBLE, "GetRole", NULL);
+  guint role = 0;
+  if (reply)
+    g_variant_get (reply, "(u)", &role);
+  return role;
+}
+
+static char *
+get_name (GDBusConnection *bus, const char *name, const char *path)
+{
   g_autoptr (GVariant) reply
       = call (bus, name, path, PROPERTIES, "Get", g_variant_new ("(ss)", ACCESSIBLE, "Name"));
   g_autoptr (GVariant) value = NULL;
   if (!reply)
-    return FALSE;
+    return g_strdup ("");
   g_variant_get (reply, "(v)", &value);
-  return g_str_equal (g_variant_get_string (value, NULL), label);
+  return g_variant_dup_string (value, NULL);
+}
+
+static gboolean
+is_slider (GDBusConnection *bus, const char *name, const char *path, const char *label)
+{
+  if (get_role (bus, name, path) != ROLE_SLIDER)
+    return FALSE;
+  g_autofree char *said = get_name (bus, name, path);
+  return g_str_equal (said, label);
+}
+
+/* Everything that can be operated says what it is. Returns how many there are. */
+static guint
+check_names (GDBusConnection *bus, const char *name, const char *path)
+{
+  /* ATSPI_ROLE_: check box, combo box, push button, slider, toggle button, entry, text */
+  static const guint controls[] = { 7, 11, 43, ROLE_SLIDER, 62, 79, 61 };
+  guint role = get_role (bus, name, path), n = 0;
+  for (gsize i = 0; i < G_N_ELEMENTS (controls); i++)
+    if (role == controls[i])
+      {
+        g_autofree char *said = get_name (bus, name, path);
+        if (*said == '\0')
+          g_error ("%s (role %u) has no name", path, role);
+        n++;
+      }
+  g_autoptr (GVariant) reply = call (bus, name, path, ACCESSIBLE, "GetChildren", NULL);
+  if (!reply)
+    return n;
+  g_autoptr (GVariantIter) children = NULL;
+  const char *child_name, *child_path;
+  g_variant_get (reply, "(a(so))", &children);
+  while (g_variant_iter_next (children, "(&s&o)", &child_name, &child_path))
+    n += check_names (bus, child_name, child_path);
+  return n;
 }
 
 static gboolean
@@ -178,6 +217,8 @@ test_slider_to_trace (void)
   set_value (bus, &slider, 40);
   g_usleep (1500000); /* the target has taken it over, and the window shows what is in force */
   g_assert_cmpfloat (get_value (bus, &slider), ==, 40);
+
+  g_assert_cmpuint (check_names (bus, slider.name, "/org/a11y/atspi/accessible/root"), >, 30);
 
   activate (session, "stop");
   g_assert_cmpuint (wait_exit (process), ==, 130); /* what the target says to Ctrl-C */
