@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded training steps through the engine, beside what a separate simulator made of them. */
-#include "support/ref-oracle.h"
+#include "replay/play.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,11 +10,13 @@
 
 static const char *const programs[] = { "resnet50", "unet", "bert_large", "bilstm" };
 
-static RefRecording *
+static CoopProgram *
 load (const char *name)
 {
   char *path = g_strdup_printf ("%s/oracle/%s.jsonl.gz", g_getenv ("COOP_FIXTURES"), name);
-  RefRecording *r = ref_recording_load (path);
+  GError *error = NULL;
+  CoopProgram *r = coop_program_load (path, &error);
+  g_assert_no_error (error);
   g_free (path);
   return r;
 }
@@ -34,6 +36,17 @@ set_policy (CoopPolicy *policy, const char *name, uint64_t budget)
   policy->v[COOP_PARAM_BUDGET].i = (int64_t) budget;
 }
 
+static CoopPlayOutcome
+play (const CoopProgram *r, const CoopPolicy *policy)
+{
+  CoopPlayOptions options;
+  CoopPlayOutcome out;
+  coop_play_options_init (&options);
+  options.policy = *policy;
+  coop_play (r, &options, &out);
+  return out;
+}
+
 /* The recorded peak is the engine's own, to the byte, and without limit nothing is run twice. */
 static void
 test_peak (void)
@@ -41,28 +54,28 @@ test_peak (void)
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
       CoopPolicy policy;
-      RefRecording *r = load (programs[i]);
+      CoopProgram *r = load (programs[i]);
       set_policy (&policy, "coop", 0);
-      RefOutcome out = ref_recording_run (r, &policy);
+      CoopPlayOutcome out = play (r, &policy);
       g_test_message ("%s", programs[i]);
-      g_assert_true (out.ok);
-      g_assert_cmpuint (out.totals.peak, ==, ref_recording_peak (r));
+      g_assert_true ((out.result == COOP_PLAY_OK));
+      g_assert_cmpuint (out.totals.peak, ==, r->stated_peak);
       g_assert_cmpuint (out.totals.replays, ==, 0);
       g_assert_cmpstr (out.fault, ==, NULL);
-      ref_recording_free (r);
+      coop_program_free (r);
     }
 }
 
 static void
-compare (const RefRecording *r, char **row)
+compare (const CoopProgram *r, char **row)
 {
   CoopPolicy policy;
   double ratio = g_ascii_strtod (row[2], NULL), theirs = g_ascii_strtod (row[4], NULL);
   bool finished = g_str_equal (row[3], "ok");
-  set_policy (&policy, row[1], (uint64_t) (ratio * (double) ref_recording_peak (r)));
-  RefOutcome out = ref_recording_run (r, &policy);
+  set_policy (&policy, row[1], (uint64_t) (ratio * (double) r->stated_peak));
+  CoopPlayOutcome out = play (r, &policy);
   g_test_message ("%-10s %-8s %s  ours %s %.4f (%4u evictions, %4u replays)  theirs %s %.4f (%s, %s)",
-                  row[0], row[1], row[2], out.ok ? "ok " : "no ", out.overhead,
+                  row[0], row[1], row[2], (out.result == COOP_PLAY_OK) ? "ok " : "no ", out.overhead,
                   (unsigned) out.totals.evictions, (unsigned) out.totals.replays, row[3], theirs,
                   row[5], row[6]);
   g_assert_cmpstr (out.fault, ==, NULL);
@@ -73,7 +86,7 @@ compare (const RefRecording *r, char **row)
     g_assert_cmpfloat (fabs (out.overhead - theirs), <, 0.0001);
   if (ratio >= 0.7 && g_str_equal (row[1], "coop+eq") && finished)
     {
-      g_assert_true (out.ok);
+      g_assert_true ((out.result == COOP_PLAY_OK));
       g_assert_cmpfloat (out.overhead / theirs, <, 1.05);
       g_assert_cmpfloat (out.overhead / theirs, >, 1 / 1.05);
     }
@@ -87,7 +100,7 @@ test_overhead (void)
   char **lines = g_strsplit (text, "\n", -1);
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
-      RefRecording *r = load (programs[i]);
+      CoopProgram *r = load (programs[i]);
       for (char **line = lines + 1; *line != NULL; line++)
         {
           char **row = g_strsplit (*line, ",", -1);
@@ -95,7 +108,7 @@ test_overhead (void)
             compare (r, row);
           g_strfreev (row);
         }
-      ref_recording_free (r);
+      coop_program_free (r);
     }
   g_strfreev (lines);
   g_free (text);
@@ -111,26 +124,26 @@ test_advice (void)
   unsigned failed = 0;
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
-      RefRecording *r = load (programs[i]);
+      CoopProgram *r = load (programs[i]);
       for (unsigned k = 0; k < G_N_ELEMENTS (names); k++)
         for (unsigned percent = 15; percent <= 45; percent += 10)
           {
             CoopPolicy policy;
-            set_policy (&policy, names[k], ref_recording_peak (r) * percent / 100);
-            RefOutcome out = ref_recording_run (r, &policy);
-            if (out.ok || out.totals.ooms == 0)
+            set_policy (&policy, names[k], r->stated_peak * percent / 100);
+            CoopPlayOutcome out = play (r, &policy);
+            if ((out.result == COOP_PLAY_OK) || out.totals.ooms == 0)
               continue;
             failed++;
-            policy.v[COOP_PARAM_BUDGET].i = (int64_t) out.advice;
-            RefOutcome again = ref_recording_run (r, &policy);
+            policy.v[COOP_PARAM_BUDGET].i = (int64_t) out.oom.advice;
+            CoopPlayOutcome again = play (r, &policy);
             g_test_message ("%s %s %u %%: advice %.0f %% of the peak, %s, overhead %.3f", programs[i],
                             names[k], percent,
-                            100.0 * (double) out.advice / (double) ref_recording_peak (r),
-                            again.ok ? "enough" : "NOT ENOUGH", again.overhead);
-            g_assert_true (again.ok);
-            g_assert_cmpuint (out.advice, >, ref_recording_peak (r) * percent / 100);
+                            100.0 * (double) out.oom.advice / (double) r->stated_peak,
+                            (again.result == COOP_PLAY_OK) ? "enough" : "NOT ENOUGH", again.overhead);
+            g_assert_true ((again.result == COOP_PLAY_OK));
+            g_assert_cmpuint (out.oom.advice, >, r->stated_peak * percent / 100);
           }
-      ref_recording_free (r);
+      coop_program_free (r);
     }
   g_assert_cmpuint (failed, >, 10);
 }
@@ -139,8 +152,8 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/core/oracle/peak", test_peak);
-  g_test_add_func ("/core/oracle/overhead", test_overhead);
-  g_test_add_func ("/core/oracle/advice", test_advice);
+  g_test_add_func ("/replay/oracle/peak", test_peak);
+  g_test_add_func ("/replay/oracle/overhead", test_overhead);
+  g_test_add_func ("/replay/oracle/advice", test_advice);
   return g_test_run ();
 }
