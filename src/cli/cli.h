@@ -24,6 +24,9 @@ int coop_cmd_info (int argc, char **argv);
 int coop_cmd_query (int argc, char **argv);
 int coop_cmd_check (int argc, char **argv);
 int coop_cmd_policy (int argc, char **argv);
+int coop_cmd_replay (int argc, char **argv);
+int coop_cmd_import (int argc, char **argv);
+int coop_cmd_export (int argc, char **argv);
 
 /* "coop NAME: text" on stderr; return 2 and 1, so that a command can `return` them. */
 int coop_cli_usage (const char *command, const char *format, ...) G_GNUC_PRINTF (2, 3);

@@ -15,6 +15,9 @@ static const CoopCommand commands[] = {
   { "query", "run one SELECT on a trace", coop_cmd_query },
   { "check", "replay a trace against a naive model of memory", coop_cmd_check },
   { "policy", "list the parameters, or explain one", coop_cmd_policy },
+  { "replay", "play a recorded program under any policy, on a virtual clock", coop_cmd_replay },
+  { "import", "read programs and logs of others", coop_cmd_import },
+  { "export", "write a trace as a program", coop_cmd_export },
   { "collect", "record a ring made by coopscope.start (started by it)", coop_cmd_collect },
 };
 

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coop replay: a recorded program through the engine, under any policy, on a virtual clock. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "progress.h"
+#include "replay/play-record.h"
+
+#define NAME "replay"
+
+typedef struct {
+  char *budget, *evictor, *allocator, *trace;
+  char **set;
+  double ratio, most;
+  gboolean measure, json;
+} Flags;
+
+typedef struct {
+  const Flags *flags;
+  CoopProgram *program;
+  CoopPlayOptions options;
+  guint64 peak;            /* with no limit; 0: not needed and not measured */
+  CoopPlayOutcome out;
+  gint64 progress_at;
+} Replay;
+
+/* ---- options ---- */
+
+static gboolean
+apply_flags (Replay *r)
+{
+  const Flags *f = r->flags;
+  CoopPolicy *policy = &r->options.policy;
+  guint64 mask = 0;
+  if (f->evictor != NULL && !coop_cli_policy_set (NAME, "evictor", f->evictor, policy, &mask))
+    return FALSE;
+  if (f->allocator != NULL && !coop_cli_policy_set (NAME, "allocator", f->allocator, policy, &mask))
+    return FALSE;
+  if (f->budget != NULL && !coop_cli_policy_set (NAME, "budget", f->budget, policy, &mask))
+    return FALSE;
+  for (char **s = f->set; s != NULL && *s != NULL; s++)
+    if (!coop_cli_policy_assign (NAME, *s, policy, &mask))
+      return FALSE;
+  r->options.as_recorded = mask == 0 && isnan (f->ratio);
+  return TRUE;
+}
+
+static gboolean
+flags_are_right (const Flags *f)
+{
+  if (!isnan (f->ratio) && f->budget != NULL)
+    return coop_cli_usage (NAME, "--budget and --ratio say the same thing twice; give one") < 0;
+  if (!isnan (f->ratio) && !(f->ratio > 0 && f->ratio <= 100))
+    return coop_cli_usage (NAME, "--ratio must be above 0 and at most 100: 1 is the peak without limit") < 0;
+  if (!(f->most == 0 || f->most >= 1) || !isfinite (f->most))
+    return coop_cli_usage (NAME, "--most must be 0 (never give up) or at least 1") < 0;
+  return TRUE;
+}
+
+/* The budget of a ratio: refers to the peak without limit. */
+static gboolean
+apply_ratio (Replay *r)
+{
+  double budget;
+  r->peak = coop_play_peak (r->program);
+  if (isnan (r->flags->ratio))
+    return TRUE;
+  if (r->peak == 0)
+    return FALSE;
+  budget = r->flags->ratio * (double) r->peak;
+  r->options.policy.v[COOP_PARAM_BUDGET].i = (gint64) MAX (budget, 512);
+  return TRUE;
+}
+
+static gboolean
+keep_on (gpointer user, double part)
+{
+  Replay *r = user;
+  gint64 now = g_get_monotonic_time ();
+  if (now - r->progress_at < 200000)
+    return TRUE;
+  r->progress_at = now;
+  g_autofree char *text = g_strdup_printf ("replay %.0f %%", 100 * part);
+  coop_progress_draw (STDERR_FILENO, text);
+  return TRUE;
+}
+
+/* ---- what is said ---- */
+
+static double
+ratio_of (const Replay *r)
+{
+  gint64 budget = r->options.policy.v[COOP_PARAM_BUDGET].i;
+  return budget > 0 && r->peak > 0 ? (double) budget / (double) r->peak : NAN;
+}
+
+static const char *
+evictor_name (const Replay *r)
+{
+  return coop_param_info[COOP_PARAM_EVICTOR].labels[r->options.policy.v[COOP_PARAM_EVICTOR].i];
+}
+
+static void
+print_failure (const Replay *r)
+{
+  const CoopOom *oom = &r->out.oom;
+  if (oom->asked == 0)
+    return;
+  g_autofree char *asked = coop_cli_size (oom->asked), *free = coop_cli_size (oom->free);
+  g_autofree char *largest = coop_cli_size (oom->largest), *evictable = coop_cli_size (oom->evictable);
+  printf ("  out of memory    asked %s, free %s, largest hole %s, evictable %s\n", asked, free, largest, evictable);
+  if (oom->advice == 0)
+    return;
+  g_autofree char *advice = coop_cli_size (oom->advice);
+  printf ("                   by what was seen so far, %s (--budget %" G_GUINT64_FORMAT ") would do\n", advice,
+          oom->advice);
+}
+
+static void
+print_text (const Replay *r)
+{
+  const CoopPlayOutcome *o = &r->out;
+  const CoopTotals *t = &o->totals;
+  gint64 limit = r->options.policy.v[COOP_PARAM_BUDGET].i;
+  g_autofree char *budget = coop_cli_size ((guint64) limit), *peak = coop_cli_size (r->peak);
+  g_autofree char *used = coop_cli_size (t->peak), *bytes = coop_cli_size (t->evicted_bytes);
+  g_autofree char *plain = coop_cli_duration ((double) o->plain_ns);
+  g_autofree char *extra = coop_cli_duration ((double) (o->cost_ns - o->plain_ns));
+  printf ("%s, %s, %s: %s\n", r->program->name, evictor_name (r), limit > 0 ? budget : "no limit",
+          coop_play_text (o->result));
+  if (r->options.as_recorded && r->program->has_policy)
+    printf ("  policy           as recorded\n");
+  if (r->peak > 0)
+    printf ("  peak             %s of %s without limit%s\n", used, peak, limit > 0 ? "" : " (no limit set)");
+  if (!isnan (ratio_of (r)))
+    printf ("  memory ratio     %.3f\n", ratio_of (r));
+  printf ("  overhead         %.4f (%s on top of %s)\n", o->overhead, extra, plain);
+  printf ("  evictions        %" G_GUINT64_FORMAT " (%s) in %" G_GUINT64_FORMAT " searches\n", t->evictions, bytes,
+          t->searches);
+  printf ("  recomputed       %" G_GUINT64_FORMAT " operators, beside %" G_GUINT64_FORMAT "\n", t->replays, t->ops);
+  printf ("  fragmentation    %.1f %% free at a search\n", 100 * t->fragmentation);
+  if (r->options.measure && t->searches > 0)
+    {
+      g_autofree char *each = coop_cli_duration ((double) t->search_ns / (double) t->searches);
+      printf ("  search           %s each\n", each);
+    }
+  if (o->thrashing > 0)
+    printf ("  thrashing        %" G_GUINT64_FORMAT " tensors came back too often in one step\n", o->thrashing);
+  print_failure (r);
+  if (r->flags->trace != NULL)
+    printf ("  trace            %s\n", r->flags->trace);
+}
+
+static void
+json_optional (GString *out, const char *key, guint64 value, gboolean known)
+{
+  if (known)
+    coop_json_uint (out, key, value);
+  else
+    coop_json_string (out, key, NULL);
+}
+
+static void
+print_json (const Replay *r)
+{
+  const CoopPlayOutcome *o = &r->out;
+  const CoopTotals *t = &o->totals;
+  gint64 budget = r->options.policy.v[COOP_PARAM_BUDGET].i;
+  g_autoptr (GString) out = g_string_new (NULL);
+  coop_json_open (out, NULL, '{');
+  coop_json_string (out, "program", r->program->name);
+  coop_json_string (out, "result", coop_play_label (o->result));
+  coop_json_string (out, "evictor", evictor_name (r));
+  json_optional (out, "budget", (guint64) budget, budget > 0);
+  json_optional (out, "peak_without_limit", r->peak, r->peak > 0);
+  coop_json_real (out, "ratio", ratio_of (r));
+  coop_json_bool (out, "as_recorded", r->options.as_recorded && r->program->has_policy);
+  coop_json_real (out, "overhead", o->overhead);
+  const struct { const char *key; guint64 value; } values[] = {
+    { "plain_ns", o->plain_ns }, { "cost_ns", o->cost_ns }, { "lines_played", o->line },
+    { "lines", r->program->lines->len }, { "peak", t->peak }, { "evictions", t->evictions },
+    { "evicted_bytes", t->evicted_bytes }, { "searches", t->searches }, { "operators", t->ops },
+    { "recomputed", t->replays }, { "recomputed_ns", t->replay_ns }, { "moves", t->moves },
+    { "thrashing", o->thrashing } };
+  for (guint i = 0; i < G_N_ELEMENTS (values); i++)
+    coop_json_uint (out, values[i].key, values[i].value);
+  coop_json_real (out, "fragmentation", t->searches > 0 ? t->fragmentation : NAN);
+  json_optional (out, "search_ns", t->search_ns, r->options.measure);
+  if (o->oom.asked > 0)
+    {
+      coop_json_open (out, "out_of_memory", '{');
+      coop_json_uint (out, "asked", o->oom.asked);
+      coop_json_uint (out, "free", o->oom.free);
+      coop_json_uint (out, "largest", o->oom.largest);
+      coop_json_uint (out, "evictable", o->oom.evictable);
+      coop_json_uint (out, "advice", o->oom.advice);
+      coop_json_close (out, '}');
+    }
+  coop_json_string (out, "trace", r->flags->trace);
+  coop_json_close (out, '}');
+  printf ("%s\n", out->str);
+}
+
+/* ---- the command ---- */
+
+static int
+play (Replay *r)
+{
+  g_autoptr (GError) error = NULL;
+  r->options.measure = r->flags->measure;
+  r->options.most = r->flags->most;
+  if (isatty (STDERR_FILENO))
+    {
+      r->options.keep_on = keep_on;
+      r->options.user = r;
+    }
+  r->progress_at = g_get_monotonic_time ();
+  if (r->flags->trace == NULL)
+    coop_play (r->program, &r->options, &r->out);
+  else if (!coop_play_record (r->program, &r->options, r->flags->trace, &r->out, &error))
+    return coop_cli_fail (NAME, "%s", error->message);
+  coop_progress_clear (STDERR_FILENO);
+  if (r->out.fault != NULL)
+    return coop_cli_fail (NAME, "the engine contradicts itself: %s", r->out.fault);
+  if (r->flags->json)
+    print_json (r);
+  else
+    print_text (r);
+  return r->out.result == COOP_PLAY_OK ? COOP_EXIT_DONE : COOP_EXIT_FAILED;
+}
+
+static int
+replay (const Flags *flags, const char *path)
+{
+  Replay r = { .flags = flags };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (CoopProgram) program = NULL;
+  coop_play_options_init (&r.options);
+  if (!flags_are_right (flags) || !apply_flags (&r))   /* wrong use is told before a file is read */
+    return COOP_EXIT_USAGE;
+  program = r.program = coop_program_load (path, &error);
+  if (program == NULL)
+    return coop_cli_fail (NAME, "%s", error->message);
+  if (program->has_policy)
+    r.options.policy = program->policy;
+  if (!apply_flags (&r))
+    return COOP_EXIT_USAGE;
+  if (!apply_ratio (&r))
+    return coop_cli_fail (NAME, "the program does not run through even without a limit: there is no peak "
+                          "that --ratio could refer to");
+  return play (&r);
+}
+
+int
+coop_cmd_replay (int argc, char **argv)
+{
+  Flags f = { .ratio = NAN, .most = 3 };
+  const GOptionEntry entries[] = {
+    { "budget", 0, 0, G_OPTION_ARG_STRING, &f.budget, "Bytes of tensor memory: 300MiB, 1.5GB", "SIZE" },
+    { "ratio", 0, 0, G_OPTION_ARG_DOUBLE, &f.ratio, "The same, as a part of the peak without limit: 0.6", "R" },
+    { "evictor", 0, 0, G_OPTION_ARG_STRING, &f.evictor, "How victims are chosen", "NAME" },
+    { "allocator", 0, 0, G_OPTION_ARG_STRING, &f.allocator, "How blocks are laid out", "NAME" },
+    { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &f.set, "Any parameter; `coop policy` lists them", "KEY=VALUE" },
+    { "most", 0, 0, G_OPTION_ARG_DOUBLE, &f.most, "Give up at so many times the cost (3); 0 never", "N" },
+    { "measure", 0, 0, G_OPTION_ARG_NONE, &f.measure, "Time the searches; traces are then no longer identical", NULL },
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, &f.trace, "Write a full trace, which coopscope shows", "FILE" },
+    { "json", 0, 0, G_OPTION_ARG_NONE, &f.json, "Print one JSON object; sizes in bytes, times in ns", NULL },
+    { NULL }
+  };
+  int code = COOP_EXIT_USAGE;
+  if (coop_cli_parse ("FILE", "Plays a recorded program through the engine on a virtual clock: a trace (.coop), "
+                      "JSON lines\n(.jsonl, .jsonl.gz) or a log of DTR's simulator. Costs are those of the file. "
+                      "A trace without\npolicy options is played at its own budget and policy; anything else "
+                      "without --budget or --ratio has no limit.\nFails (1) where the program does not run through.",
+                      entries, &argc, &argv))
+    code = argc != 2 ? coop_cli_usage (NAME, "give one program: coop replay FILE") : replay (&f, argv[1]);
+  g_free (f.budget);
+  g_free (f.evictor);
+  g_free (f.allocator);
+  g_free (f.trace);
+  g_strfreev (f.set);
+  return code;
+}
