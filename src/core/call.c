@@ -33,6 +33,8 @@ recognise (CoopEngine *e, const CoopCall *call)
     phase = COOP_PHASE_OPTIMIZER;
   if (phase != e->phase)
     {
+      if (phase == COOP_PHASE_BACKWARD)
+        e->pass_clock = e->clock;
       e->phase = phase;
       coop_emit_words (e, COOP_EVENT_PHASE, phase, 0, 0, 0, 0);
     }
@@ -202,6 +204,7 @@ add_output (CoopEngine *e, CoopCall *call, Ending *end, CoopVersion *v, bool con
     v->t.pin = COOP_PIN_CONSTANT;
   else
     coop_record_add_output (end->op, end->n, v);
+  v->descent = e->phase == COOP_PHASE_BACKWARD ? e->clock - e->pass_clock : 0;
   v->output = end->n;
   end->ids[end->n++] = v->t.id;
   end->bytes += coop_node (e, v)->bytes;

@@ -42,6 +42,7 @@ struct CoopVersion
   uint64_t back_step;
   uint64_t chain_cost;   /* what it added to its class */
   uint64_t last;         /* clock of the last use */
+  uint64_t descent;      /* made in backward: cost of the pass until then */
   uint64_t born_step;    /* of the storage */
   uint64_t search;       /* that chose it */
   uint64_t refused;      /* clock + 1 at which the host said `not now` */
@@ -165,6 +166,7 @@ struct CoopEngine
 
   uint64_t step;
   CoopPhase phase;
+  uint64_t pass_clock;   /* when the backward pass began */
   bool backward_seen;    /* since the step began */
   bool ever_backward;
   uint64_t first_state;  /* bytes of state when the first step began */

@@ -48,6 +48,7 @@ const char *const coop_source_labels[COOP_N_SOURCES + 1] = {
 #define LABELS_SIZE_EXPONENT NULL
 #define LABELS_HOLD NULL
 #define LABELS_COMPACT NULL
+#define LABELS_DESCENT NULL
 #define LABELS_STRESS NULL
 #define LABELS_VERIFY NULL
 #define LABELS_THRASH NULL

@@ -43,6 +43,8 @@
      "Weight of the bytes freed in the score of a tensor. Coop uses 0, DTR 1.")                     \
   X (CHAIN, "chain", ENUM, 0, COOP_N_CHAINS - 1, COOP_CHAIN_UNION, "", "eviction",                  \
      "Whether evicted neighbours that would have to be recomputed first count as cost.")            \
+  X (DESCENT, "descent", BOOL, 0, 1, 1, "", "eviction",                                             \
+     "Count the backward pass until then as cost of a gradient: what it was made from goes at once.") \
   X (COST, "cost", ENUM, 0, COOP_N_COSTS - 1, COOP_COST_MEASURED, "", "eviction",                   \
      "measured: operators are timed. model: bytes and operator kind, so that runs repeat.")         \
   X (HOLD, "hold", SIZE, 0, 1024 * COOP_KIB, 4 * COOP_KIB, "bytes", "eviction",                     \

@@ -21,6 +21,8 @@ coop_score (CoopEngine *e, const CoopVersion *v)
                   .staleness = e->clock - v->last };
   if (v->producer != NULL && p[COOP_PARAM_CHAIN].i == COOP_CHAIN_UNION)
     s.chain = coop_chain_cost (e, v);
+  if (p[COOP_PARAM_DESCENT].i)
+    s.chain += v->descent;
   double above = power ((double) (s.own + s.chain), p[COOP_PARAM_COST_EXPONENT].d);
   double below = power ((double) s.staleness, p[COOP_PARAM_STALENESS_EXPONENT].d)
                  * power ((double) coop_node (e, v)->bytes, p[COOP_PARAM_SIZE_EXPONENT].d);
