@@ -2,59 +2,23 @@
 /* Operators of a program: the first run, and those that the engine asks for again. */
 #include "replay/play-private.h"
 
+/* As a live host does: an operator that is refused memory gives up what it has, tensors are moved
+ * together (before the second attempt all that can go is evicted as well), and it runs again. */
+#define RESCUES 2
+
 /* ---- what an operator does to memory ---- */
 
-/* Makes the outputs, in order. */
-static gboolean
-make_outputs (CoopPlay *play, const CoopCall *call, const CoopProgramOp *op, guint64 *addr)
-{
-  for (guint i = 0; i < op->n_outputs; i++)
-    if (op->outputs[i].slot != COOP_NO_SLOT
-        && !coop_play_alloc (play, call, op->outputs[i].bytes, &addr[i]))
-      return FALSE;
-  return TRUE;
-}
+/* The blocks of one attempt. */
+typedef struct {
+  CoopPlay *play;
+  const CoopCall *call;
+  const CoopProgramOp *op;
+  guint64 *addr;       /* of outputs; COOP_NO_ADDR: not (yet) */
+  guint64 *block;      /* by step: a block to be freed then, + 1 */
+  gboolean again;
+} Attempt;
 
-static gboolean
-first_step (CoopPlay *play, const CoopCall *call, const CoopProgramOp *op, const CoopProgramStep *step,
-            guint64 *addr)
-{
-  guint64 block;
-  switch (step->kind)
-    {
-    case COOP_STEP_OUT:
-      return coop_play_alloc (play, call, op->outputs[step->index].bytes, &addr[step->index]);
-    case COOP_STEP_TMP:
-      if (!coop_play_alloc (play, call, step->bytes, &block))
-        return FALSE;
-      play->block[step->index] = block + 1;
-      return TRUE;
-    case COOP_STEP_FREE:
-      if (play->block[step->index] != 0)
-        coop_engine_free (play->engine, play->block[step->index] - 1);
-      play->block[step->index] = 0;
-      return TRUE;
-    case COOP_STEP_RELEASE:
-      if (step->index != COOP_NO_SLOT)
-        coop_play_release (play, step->index);
-      return TRUE;
-    }
-  return TRUE;
-}
-
-static gboolean
-first_memory (CoopPlay *play, const CoopCall *call, const CoopProgramOp *op, guint64 *addr)
-{
-  if (op->steps == NULL)
-    return make_outputs (play, call, op, addr);
-  for (guint i = 0; i < op->n_steps; i++)
-    if (!first_step (play, call, op, &op->steps[i], addr))
-      return FALSE;
-  return TRUE;
-}
-
-/* The step that frees the block of step i in the same operator, or n_steps. What outlives an operator
- * was made once (a library's own) and is not made by a replay. */
+/* The step that frees the block of step i in the same operator, or n_steps. */
 static guint
 freed_by (const CoopProgramOp *op, guint i)
 {
@@ -65,29 +29,129 @@ freed_by (const CoopProgramOp *op, guint i)
 }
 
 static gboolean
-again_memory (CoopPlay *play, const CoopCall *call, const CoopProgramOp *op, guint64 *addr)
+make_output (Attempt *a, guint i)
 {
-  if (op->steps == NULL)
-    return make_outputs (play, call, op, addr);
-  g_autofree guint64 *block = g_new0 (guint64, op->n_steps + 1);   /* to be freed by step i, + 1 */
-  for (guint i = 0; i < op->n_steps; i++)
+  return a->op->outputs[i].slot == COOP_NO_SLOT
+         || coop_play_alloc (a->play, a->call, a->op->outputs[i].bytes, &a->addr[i]);
+}
+
+/* What outlives an operator was made once (a library's own) and is not made by a replay. */
+static gboolean
+make_tmp (Attempt *a, guint i)
+{
+  const CoopProgramStep *step = &a->op->steps[i];
+  guint end = freed_by (a->op, i);
+  guint64 addr;
+  if (end == a->op->n_steps && a->again)
+    return TRUE;
+  if (!coop_play_alloc (a->play, a->call, step->bytes, &addr))
+    return FALSE;
+  if (end < a->op->n_steps)
+    a->block[end] = addr + 1;
+  else
+    a->play->block[step->index] = addr + 1;
+  return TRUE;
+}
+
+static void
+free_block (CoopPlay *play, guint64 *block)
+{
+  if (*block != 0)
+    coop_engine_free (play->engine, *block - 1);
+  *block = 0;
+}
+
+static gboolean
+do_step (Attempt *a, guint i)
+{
+  const CoopProgramStep *step = &a->op->steps[i];
+  switch (step->kind)
     {
-      const CoopProgramStep *step = &op->steps[i];
-      guint64 at;
-      if (step->kind == COOP_STEP_OUT
-          && !coop_play_alloc (play, call, op->outputs[step->index].bytes, &addr[step->index]))
-        return FALSE;
-      if (step->kind == COOP_STEP_FREE && block[i] != 0)
-        coop_engine_free (play->engine, block[i] - 1);
-      guint end = step->kind == COOP_STEP_TMP ? freed_by (op, i) : op->n_steps;
-      if (end < op->n_steps)
-        {
-          if (!coop_play_alloc (play, call, step->bytes, &at))
-            return FALSE;
-          block[end] = at + 1;
-        }
+    case COOP_STEP_OUT:
+      return make_output (a, step->index);
+    case COOP_STEP_TMP:
+      return make_tmp (a, i);
+    case COOP_STEP_FREE:
+      free_block (a->play, &a->block[i]);
+      if (!a->again)
+        free_block (a->play, &a->play->block[step->index]);
+      return TRUE;
+    case COOP_STEP_RELEASE:
+      if (!a->again && step->index != COOP_NO_SLOT)
+        coop_play_release (a->play, step->index);
+      return TRUE;
     }
   return TRUE;
+}
+
+static gboolean
+do_steps (Attempt *a)
+{
+  guint n = a->op->steps != NULL ? a->op->n_steps : a->op->n_outputs;
+  for (guint i = 0; i < n; i++)
+    if (!(a->op->steps != NULL ? do_step (a, i) : make_output (a, i)))
+      return FALSE;
+  return TRUE;
+}
+
+static void
+give_up (Attempt *a)
+{
+  for (guint i = 0; i < a->op->n_outputs; i++)
+    if (a->addr[i] != COOP_NO_ADDR)
+      {
+        coop_engine_free (a->play->engine, a->addr[i]);
+        a->addr[i] = COOP_NO_ADDR;
+      }
+  for (guint i = 0; i < a->op->n_steps; i++)
+    {
+      free_block (a->play, &a->block[i]);
+      if (a->op->steps[i].kind == COOP_STEP_TMP && !a->again)
+        free_block (a->play, &a->play->block[a->op->steps[i].index]);
+    }
+}
+
+static void
+compact (CoopPlay *play, CoopCall *call)
+{
+  CoopAction action;
+  while (coop_engine_compact (play->engine, call, &action))
+    coop_play_place (play, &action);
+}
+
+static gboolean
+rescue_wanted (const CoopPlay *play)
+{
+  const CoopPolicy *policy = coop_engine_policy (play->engine);
+  return policy->v[COOP_PARAM_COMPACT].i != 0 && policy->v[COOP_PARAM_BUDGET].i > 0;
+}
+
+/* What the operator allocates and frees while it runs, `before` first (copies of inputs). */
+static gboolean
+run_memory (Attempt *a, CoopCall *call, gboolean repeatable, gboolean (*before) (Attempt *a, gpointer user),
+            void (*undo) (Attempt *a, gpointer user), gpointer user)
+{
+  gboolean ok = FALSE;
+  a->block = g_new0 (guint64, a->op->n_steps + 1);
+  for (guint n = 0; !ok; n++)
+    {
+      a->play->retry = repeatable && n < RESCUES;
+      ok = (before == NULL || before (a, user)) && do_steps (a);
+      if (ok || !a->play->retry)
+        break;
+      a->play->retry = FALSE;
+      a->play->out->result = COOP_PLAY_OK;
+      give_up (a);
+      if (undo != NULL)
+        undo (a, user);
+      coop_play_act (a->play);
+      if (n > 0)
+        coop_play_evict_all (a->play);
+      compact (a->play, call);
+    }
+  a->play->retry = FALSE;
+  g_clear_pointer (&a->block, g_free);
+  return ok;
 }
 
 /* ---- again ---- */
@@ -99,16 +163,47 @@ cost_of_replay (CoopPlay *play, const CoopProgramOp *op, guint32 line)
   return k < op->n_again ? op->again[k] : op->cost;
 }
 
-/* What is written by the operator but must survive is copied first. copies[i]: block + 1. */
+/* Copies of what is written by the operator but must survive. copies[i]: block + 1. */
+typedef struct {
+  const CoopReplay *step;
+  guint64 *copies;
+} Copies;
+
 static gboolean
-make_copies (CoopPlay *play, const CoopCall *call, const CoopReplay *step, guint64 *copies)
+make_copies (Attempt *a, gpointer user)
 {
-  for (guint i = 0; i < step->n_inputs; i++)
-    if (step->copy[i] && !coop_play_alloc (play, call, step->inputs[i]->requested, &copies[i]))
-      return FALSE;
-    else if (step->copy[i])
-      copies[i]++;
+  const Copies *c = user;
+  guint64 addr;
+  for (guint i = 0; i < c->step->n_inputs; i++)
+    if (c->step->copy[i])
+      {
+        if (!coop_play_alloc (a->play, a->call, c->step->inputs[i]->requested, &addr))
+          return FALSE;
+        c->copies[i] = addr + 1;
+      }
   return TRUE;
+}
+
+static void
+undo_copies (Attempt *a, gpointer user)
+{
+  const Copies *c = user;
+  for (guint i = 0; i < c->step->n_inputs; i++)
+    free_block (a->play, &c->copies[i]);
+}
+
+/* Whether an attempt that fails half way can be followed by another: nothing but copies was written. */
+static gboolean
+replay_repeatable (CoopPlay *play, const CoopProgramOp *op, const CoopReplay *step)
+{
+  for (guint i = 0, k = 0; i < op->n_inputs && k < step->n_inputs; i++)
+    if (!(op->inputs[i].use & COOP_USE_UNRECORDED))
+      {
+        if ((op->inputs[i].use & COOP_USE_WRITE) && !step->copy[k])
+          return FALSE;
+        k++;
+      }
+  return rescue_wanted (play);
 }
 
 /* The record's inputs are those of the line that were recorded. Appends the blocks of new versions. */
@@ -157,10 +252,13 @@ replay (CoopPlay *play, CoopCall *call, const CoopReplay *step)
   for (guint i = 0; i < room; i++)
     addr[i] = COOP_NO_ADDR;
   guint n_inputs = step->n_inputs;
-  if (!make_copies (play, call, step, copies) || !again_memory (play, call, op, addr))
+  Attempt attempt = { .play = play, .call = call, .op = op, .addr = addr, .again = TRUE };
+  Copies c = { step, copies };
+  if (!run_memory (&attempt, call, replay_repeatable (play, op, step), make_copies, undo_copies, &c))
     return FALSE;
   guint n = written_blocks (play, op, step, copies, addr, used);
   guint64 cost = cost_of_replay (play, op, line);
+  play->replayed++;
   play->out->cost_ns += cost;
   coop_engine_replayed (play->engine, call, addr, cost, what, tensor);
   hand_out (play, n, addr, what, tensor);
@@ -186,11 +284,16 @@ gather (CoopPlay *play, CoopCall *call)
 {
   CoopReplay step;
   CoopNext next;
+  guint64 replays = play->replayed;
   while ((next = coop_engine_next (play->engine, call, &step)) == COOP_STEP_REPLAY)
     if (!replay (play, call, &step))
       break;
   if (next == COOP_STEP_READY)
-    return TRUE;
+    {
+      if (play->replayed > replays)   /* what was borrowed goes back before the operator asks for memory */
+        coop_play_act (play);
+      return TRUE;
+    }
   if (next == COOP_STEP_LOST)
     play->out->result = COOP_PLAY_LOST;
   coop_engine_abort (play->engine, call);
@@ -245,19 +348,21 @@ finish (CoopPlay *play, CoopCall *call, guint32 line, const guint64 *addr)
 static void
 stress (CoopPlay *play)
 {
-  CoopRequest req = { .bytes = 0 };
   gint64 every = coop_engine_policy (play->engine)->v[COOP_PARAM_STRESS].i;
   if (every <= 0 || ++play->since_stress < (guint64) every)
     return;
   play->since_stress = 0;
-  unsigned n = coop_engine_choose_all (play->engine, &req);
-  for (unsigned i = 0; i < n; i++)
-    {
-      if (req.victims[i]->state == COOP_BORROWED)
-        coop_play_host (play, req.victims[i])->borrowed = 0;
-      coop_engine_evicted (play->engine, req.victims[i]);
-    }
-  coop_engine_cancel (play->engine, &req);
+  coop_play_evict_all (play);
+}
+
+/* One that writes in place has one attempt. */
+static gboolean
+first_repeatable (CoopPlay *play, const CoopProgramOp *op)
+{
+  for (guint i = 0; i < op->n_inputs; i++)
+    if (op->inputs[i].use & COOP_USE_WRITE)
+      return FALSE;
+  return op->replayable && rescue_wanted (play);
 }
 
 /* An operator that raised in the recorded run raises here as well. */
@@ -286,7 +391,8 @@ coop_play_op (CoopPlay *play, guint32 line)
   coop_engine_begin (play->engine, &call);
   if (!gather (play, &call))
     return op->failed && play->out->result != COOP_PLAY_LOST && op_raised (play, &call, op);
-  if (!first_memory (play, &call, op, addr) && !op->failed)
+  Attempt attempt = { .play = play, .call = &call, .op = op, .addr = addr };
+  if (!run_memory (&attempt, &call, first_repeatable (play, op), NULL, NULL, NULL) && !op->failed)
     {
       coop_engine_abort (play->engine, &call);
       return FALSE;

@@ -24,13 +24,17 @@ typedef struct {
   guint64 *block;          /* by block: address + 1 */
   guint32 *replays;        /* by line: how often its operator was run again */
   CoopPlayHost *hosts;
-  guint64 seq, since_stress;
+  guint64 seq, since_stress, replayed;
+  gboolean retry;          /* an operator that is refused memory can be tried again */
 } CoopPlay;
 
 /* play.c */
 /* FALSE: out of memory; outcome is set. */
 gboolean coop_play_alloc (CoopPlay *play, const CoopCall *call, guint64 bytes, guint64 *addr);
 void coop_play_act (CoopPlay *play);
+void coop_play_place (CoopPlay *play, const CoopAction *action);
+/* Evicts all that may go. */
+void coop_play_evict_all (CoopPlay *play);
 void coop_play_release (CoopPlay *play, guint32 slot);
 /* Made when first asked for; gone with TENSOR_GONE. */
 CoopPlayHost *coop_play_host (CoopPlay *play, CoopTensor *tensor);

@@ -111,6 +111,27 @@ host_free (CoopPlay *play, CoopPlayHost *host)
   g_free (host);
 }
 
+static void
+evict (CoopPlay *play, const CoopRequest *req)
+{
+  for (unsigned i = 0; i < req->n_victims; i++)
+    {
+      CoopTensor *t = req->victims[i];
+      if (t->state == COOP_BORROWED)
+        coop_play_host (play, t)->borrowed = 0;
+      coop_engine_evicted (play->engine, t);
+    }
+}
+
+void
+coop_play_evict_all (CoopPlay *play)
+{
+  CoopRequest req = { .bytes = 0 };
+  coop_engine_choose_all (play->engine, &req);
+  evict (play, &req);
+  coop_engine_cancel (play->engine, &req);
+}
+
 static gboolean
 out_of_memory (CoopPlay *play, const CoopRequest *req)
 {
@@ -123,18 +144,14 @@ out_of_memory (CoopPlay *play, const CoopRequest *req)
 gboolean
 coop_play_alloc (CoopPlay *play, const CoopCall *call, guint64 bytes, guint64 *addr)
 {
-  CoopRequest req = { .bytes = bytes, .call = call };
+  CoopRequest req = { .bytes = bytes, .call = call, .retry = play->retry };
   CoopStatus status;
   while ((status = coop_engine_alloc (play->engine, &req)) == COOP_EVICT)
-    for (unsigned i = 0; i < req.n_victims; i++)
-      {
-        CoopTensor *t = req.victims[i];
-        if (t->state == COOP_BORROWED)
-          coop_play_host (play, t)->borrowed = 0;
-        coop_engine_evicted (play->engine, t);
-      }
+    evict (play, &req);
+  if (status != COOP_OK)
+    return out_of_memory (play, &req);
   *addr = req.addr;
-  return status == COOP_OK || out_of_memory (play, &req);
+  return TRUE;
 }
 
 static void
@@ -156,6 +173,15 @@ coop_play_release (CoopPlay *play, guint32 slot)
   coop_play_host (play, t)->user_gone = TRUE;
   if (!coop_play_host (play, t)->record_holds)
     let_go (play, t);
+}
+
+void
+coop_play_place (CoopPlay *play, const CoopAction *a)
+{
+  CoopPlayHost *host = coop_play_host (play, a->tensor);
+  coop_engine_placed (play->engine, a->tensor, a->to, true);
+  if (host->borrowed != 0)
+    host->borrowed = a->tensor->addr + 1;
 }
 
 static void
@@ -181,7 +207,7 @@ act (CoopPlay *play, const CoopAction *a)
         coop_engine_free (play->engine, borrowed - 1);
       break;
     case COOP_ACTION_PLACE:
-      coop_engine_placed (play->engine, a->tensor, a->to, true);
+      coop_play_place (play, a);
       break;
     case COOP_ACTION_TENSOR_GONE:
       host_free (play, a->host);
@@ -273,6 +299,11 @@ play_line (CoopPlay *play, guint32 i)
       return TRUE;
     case COOP_DO_ADOPT:
       return adopt (play, line, play->block[line->block] - 1);
+    case COOP_DO_PIN:
+      if (play->tensor[line->slot] != NULL)
+        coop_engine_pin (play->engine, play->tensor[line->slot], (CoopPin) line->pin);
+      coop_play_act (play);
+      return TRUE;
     case COOP_DO_SET:
       return play_set (play, line);
     }

@@ -501,6 +501,24 @@ read_adopt (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
 }
 
 static gboolean
+read_pin (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
+{
+  CoopProgramLine add = { .kind = COOP_DO_PIN };
+  guint64 id;
+  int pin = list_is (v, 2) ? label_value (coop_pin_label, COOP_N_PINS, text_at (v, 1)) : -1;
+  if (pin <= COOP_PIN_OPERATOR || !whole_at (v, 0, &id))
+    return wrong (r, "\"pin\" is no [id,\"pin\"]");
+  const Id *known = use (r, id);
+  if (known == NULL)
+    return FALSE;
+  add.slot = known->slot;
+  add.pin = (guint8) pin;
+  if (!known->empty)
+    coop_program_add (r->p, &add);
+  return TRUE;
+}
+
+static gboolean
 read_set (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
 {
   CoopProgramLine add = { .kind = COOP_DO_SET };
@@ -557,7 +575,7 @@ read_line (Reader *r, const CoopJsonValue *line)
     gboolean (*read) (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v);
   } kinds[] = { { "op", read_op }, { "rel", read_release }, { "const", read_const }, { "meta", read_meta },
                 { "tmp", read_tmp }, { "free", read_free }, { "adopt", read_adopt },
-                { "touch", read_touch }, { "set", read_set } };
+                { "touch", read_touch }, { "pin", read_pin }, { "set", read_set } };
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
     {
       const CoopJsonValue *v = coop_json_member (line, kinds[i].key);

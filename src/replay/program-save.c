@@ -166,6 +166,9 @@ add_line (GString *out, const CoopProgram *p, const CoopProgramLine *line)
         return FALSE;
       g_string_append_printf (out, "{\"touch\":[%u,\"%s\"]}", line->slot, touch_word (line->use));
       return TRUE;
+    case COOP_DO_PIN:
+      g_string_append_printf (out, "{\"pin\":[%u,\"%s\"]}", line->slot, coop_pin_label (line->pin));
+      return TRUE;
     case COOP_DO_TMP:
       g_string_append_printf (out, "{\"tmp\":[%u,%" G_GUINT64_FORMAT "]}", line->block, line->bytes);
       return TRUE;

@@ -35,7 +35,8 @@ struct Open {
   GArray *steps;         /* CoopProgramStep */
   GArray *blocks;        /* id of the block of each step, 0: none */
   GHashTable *written;   /* new tensor ids */
-  gboolean constant_written, recorded;
+  gboolean recorded;
+  gboolean refused;      /* memory, and perhaps tried again */
   guint8 *overwritten;   /* by input: a constant was */
 };
 
@@ -132,6 +133,29 @@ add_step (Open *open, CoopStepKind kind, guint32 index, guint64 bytes, guint64 b
 
 /* ---- memory ---- */
 
+/* An operator that was refused memory was run again from its beginning: what it did to memory before is
+ * no part of what it asks for. */
+static void
+second_attempt (Open *open)
+{
+  guint n = 0;
+  open->refused = FALSE;
+  for (guint i = 0; i < open->steps->len; i++)
+    if (g_array_index (open->steps, CoopProgramStep, i).kind == COOP_STEP_RELEASE)
+      g_array_index (open->steps, CoopProgramStep, n++) = g_array_index (open->steps, CoopProgramStep, i);
+  g_array_set_size (open->steps, n);
+  g_array_set_size (open->blocks, 0);
+  g_array_set_size (open->blocks, n);   /* zeros */
+}
+
+static void
+on_search (Reader *r, const CoopEvent *ev, const CoopSearchBody *body)
+{
+  Open *open = find_open (r, body->op);
+  if (open != NULL && ev->u.search.victims == 0)
+    open->refused = TRUE;
+}
+
 static void
 on_alloc (Reader *r, const CoopEvent *ev)
 {
@@ -141,6 +165,8 @@ on_alloc (Reader *r, const CoopEvent *ev)
   Block *block = g_new0 (Block, 1);
   *block = (Block) { .index = r->p->n_blocks++, .bytes = ev->u.alloc.requested, .op = ev->u.alloc.op };
   put (r->blocks, ev->u.alloc.block, block);
+  if (open != NULL && open->refused)
+    second_attempt (open);
   if (open != NULL)
     add_step (open, COOP_STEP_TMP, block->index, block->bytes, ev->u.alloc.block);
   else
@@ -263,6 +289,13 @@ on_pin (Reader *r, const CoopEvent *ev)
   Tensor *t = get (r->tensors, ev->u.pin.tensor);
   if (t == NULL || innermost (r) != NULL)
     return;
+  if (ev->u.pin.reason != COOP_PIN_ESCAPED && ev->u.pin.reason != COOP_PIN_USER)
+    {
+      CoopProgramLine add = { .kind = COOP_DO_PIN, .slot = t->slot, .pin = (guint8) ev->u.pin.reason };
+      flush_pending (r);
+      coop_program_add (r->p, &add);
+      return;
+    }
   if (r->pending == t->slot)
     r->pending = COOP_NO_SLOT;
   flush_pending (r);
@@ -308,7 +341,7 @@ on_op_begin (Reader *r, const CoopEvent *ev, const guint64 *ids)
   open->written = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   open->op->n_inputs = MIN (ev->u.op_begin.n_inputs, 8u * ev->more);
   open->op->inputs = g_new0 (CoopProgramInput, open->op->n_inputs + 1);
-  open->blocks = g_array_new (FALSE, FALSE, sizeof (guint64));
+  open->blocks = g_array_new (FALSE, TRUE, sizeof (guint64));
   open->inputs = g_memdup2 (ids, open->op->n_inputs * sizeof *ids);
   open->overwritten = g_new0 (guint8, open->op->n_inputs + 1);
   for (guint i = 0; i < open->op->n_inputs; i++)
@@ -476,6 +509,9 @@ take (gpointer user, const CoopEvent *ev, const void *body)
       break;
     case COOP_EVENT_FREE:
       on_free (r, ev);
+      break;
+    case COOP_EVENT_SEARCH:
+      on_search (r, ev, body);
       break;
     case COOP_EVENT_RELEASE:
       on_release (r, ev);

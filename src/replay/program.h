@@ -22,6 +22,7 @@
  *   {"tmp":[block,bytes]} {"free":block}         a block that is no tensor (yet)
  *   {"adopt":[id,block,bytes,"kind","pin"]}          which becomes one
  *   {"touch":[id,"brief"|"escape"|"keep"|"state"]}  is brought back, or made to stay for ever
+ *   {"pin":[id,"pin"]}                           stays from here on, as it is
  *   {"set":["parameter","value","source"]}       somebody changed the policy during the run
  */
 #ifndef COOP_PROGRAM_H
@@ -47,6 +48,7 @@ typedef enum {
   COOP_DO_TOUCH,    /* slot, use */
   COOP_DO_TMP,      /* block, bytes */
   COOP_DO_FREE,     /* block */
+  COOP_DO_PIN,      /* slot, pin; as it is, without bringing anything back */
   COOP_DO_ADOPT,    /* slot, block, bytes, kind, pin */
   COOP_DO_SET       /* param, value, source */
 } CoopDoKind;
@@ -86,7 +88,7 @@ typedef struct {
   CoopDoKind kind;
   guint32 slot, block;
   guint32 use;               /* TOUCH */
-  guint8 tensor_kind, pin;   /* CONST, ADOPT */
+  guint8 tensor_kind, pin;   /* CONST, ADOPT; PIN */
   guint32 param, source;     /* SET */
   CoopValue value;
   guint64 bytes;
