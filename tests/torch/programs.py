@@ -204,7 +204,7 @@ def checkpointed(t):
     nn = torch.nn
     blocks = nn.Sequential(*[nn.Sequential(nn.Linear(128, 256), nn.ReLU(inplace=True), nn.Dropout(0.2),
                                            nn.Linear(256, 128)) for _ in range(4)])
-    x = torch.randn(64, 128, requires_grad=True)
+    x = torch.randn(256, 128, requires_grad=True)
     h = x
     for i, block in enumerate(blocks):
         h = checkpoint(block, h, use_reentrant=bool(i % 2)) + h
@@ -311,10 +311,10 @@ def recurrent(t):
             self.head = nn.Linear(128, 8)
 
         def forward(self, x):
-            packed = nn.utils.rnn.pack_padded_sequence(x, [20, 18, 15] + [12] * 13, batch_first=True)
+            packed = nn.utils.rnn.pack_padded_sequence(x, [10, 8, 7] + [5] * 13, batch_first=True)
             y, _ = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
             return self.head(y[:, -1])
-    train(t, Net(), lambda: (torch.randn(16, 20, 32), torch.randint(8, (16,))), nn.functional.cross_entropy)
+    train(t, Net(), lambda: (torch.randn(16, 10, 32), torch.randint(8, (16,))), nn.functional.cross_entropy)
 
 
 @case(0, budget=0.8)

@@ -106,12 +106,12 @@ def skip_connections_cost_no_power_of_two(t):
     t.out("x", x)
 
 
-@case(2, budget=0.45)
+@case(2, budget=0.6)
 def dense_connections(t):
     """Each layer reads all before it (as in DenseNet), with backward."""
     torch = t.torch
-    x = torch.randn(16, 512, requires_grad=True)
-    weights = [torch.randn(512 * (i + 1), 512).mul_(0.02).requires_grad_() for i in range(5)]
+    x = torch.randn(256, 64, requires_grad=True)
+    weights = [torch.randn(64 * (i + 1), 64).mul_(0.05).requires_grad_() for i in range(8)]
     features = [x]
     for w in weights:
         features.append((torch.cat(features, 1) @ w).tanh())
