@@ -279,6 +279,13 @@ on_reclassify (Reader *r, const CoopEvent *ev)
   for (guint i = 0; open != NULL && parameter && i < open->op->n_inputs; i++)
     if (open->inputs[i] == ev->u.reclassify.tensor && open->op->phase != COOP_PHASE_OPTIMIZER)
       open->op->inputs[i].use |= COOP_USE_STATE;
+  if (open == NULL && parameter)
+    {
+      r->pending = r->pending == t->slot ? COOP_NO_SLOT : r->pending;
+      flush_pending (r);
+      touch (r, t->slot, COOP_USE_STATE);
+      r->last_op++;
+    }
   t->kind = (guint8) ev->u.reclassify.kind;
   t->pin = (guint8) ev->u.reclassify.pin;
 }
