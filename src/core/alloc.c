@@ -112,6 +112,9 @@ static void
 finish (CoopEngine *e, CoopRequest *req)
 {
   drop_round (e, req);
+  if (req->loosened)
+    coop_tighten_all (e);
+  req->loosened = false;
   free (req->victims);
   req->victims = NULL;
   req->capacity = 0;
@@ -165,6 +168,20 @@ search (CoopEngine *e, CoopRequest *req)
       coop_pool_claim (&e->pool, choice.lo, choice.hi, (uint32_t) req->search);
     }
   return choice.found;
+}
+
+/* Among what may go, and if that does not do, among what waits too. */
+static bool
+search_all (CoopEngine *e, CoopRequest *req)
+{
+  if (e->policy.v[COOP_PARAM_EVICTOR].i == COOP_EVICTOR_NONE)
+    return false;
+  if (search (e, req))
+    return true;
+  if (req->loosened || !coop_loosen (e))
+    return false;
+  req->loosened = true;
+  return search (e, req);
 }
 
 static bool
@@ -221,7 +238,7 @@ coop_engine_alloc (CoopEngine *e, CoopRequest *req)
   if (clear_above (e, req))
     return COOP_EVICT;
   uint32_t p = place (e, req);
-  if (p == 0 && e->policy.v[COOP_PARAM_EVICTOR].i != COOP_EVICTOR_NONE && search (e, req))
+  if (p == 0 && search_all (e, req))
     return COOP_EVICT;
   if (p == 0)
     {

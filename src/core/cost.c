@@ -5,7 +5,8 @@
  *   expensive  1000 ns + bytes of inputs and outputs * 1 ns      (arithmetic, not memory, is the limit)
  *
  * And the cost density of operators by name, cost / bytes of outputs over all calls, which decides
- * at which end of the pool their outputs are placed. */
+ * at which end of the pool their outputs are placed; with density 0, and before the first call, the
+ * class does that the host gave the operator. */
 #include "engine-private.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ coop_cost_learn (CoopEngine *e, uint64_t name, uint64_t cost, uint64_t bytes)
 bool
 coop_cost_expensive (const CoopEngine *e, uint64_t name, CoopOpClass op_class)
 {
-  if (name != 0 && e->name_slots != 0)
+  if (name != 0 && e->name_slots != 0 && e->policy.v[COOP_PARAM_DENSITY].d > 0)
     {
       const CoopNameCost *slot = slot_of (e->names, e->name_slots, name);
       if (slot->name != 0)

@@ -98,6 +98,8 @@ typedef struct
   uint64_t start_cost;
   bool gathering;        /* counted in e->gathering: rematerialization is under way */
   bool settled;
+  bool loose;            /* what waits is not pinned for now */
+  uint32_t loosened;     /* how often that was: bounded */
 } CoopCallState;
 
 typedef struct
@@ -141,6 +143,7 @@ struct CoopEngine
   CoopCallState **calls; /* open, oldest first */
   uint32_t n_calls, call_room;
   uint32_t gathering;
+  uint32_t loosened;     /* requests that made what waits evictable; nobody dies meanwhile */
   CoopVersion **borrowed;
   uint32_t n_borrowed, borrowed_room;
   CoopVersion **place;   /* state that may go lower */
@@ -215,6 +218,14 @@ void coop_borrowed_remove (CoopEngine *e, CoopVersion *v);
 void coop_gather_stop (CoopEngine *e, CoopCall *call);
 /* Lets go of all frames; what a failed replay may have spoiled goes back. */
 void coop_replay_abort (CoopEngine *e, CoopCall *call);
+
+/* ---- loosen.c: the last resort before memory runs out ---- */
+/* Takes the pins of what waits while missing inputs are brought back. False: nothing waits, or it was
+ * done too often for the calls under way. Each success is ended by one coop_tighten_all. */
+bool coop_loosen (CoopEngine *e);
+void coop_tighten_all (CoopEngine *e);
+/* This call goes on: all that it waits with is pinned. */
+void coop_tighten (CoopCallState *cs);
 
 /* ---- chain.c: cost classes of what has no bytes ---- */
 void coop_chain_lose (CoopEngine *e, CoopVersion *v);

@@ -107,7 +107,7 @@ typedef struct {
   /* the engine's own */
   unsigned capacity, rounds;
   uint64_t search, window_lo, window_hi;
-  bool reserved;
+  bool reserved, loosened;
 } CoopRequest;
 
 /* Emits ALLOC on success; SEARCH for every search made. bytes > 0. */

@@ -30,7 +30,7 @@
   X (GROUPS, "groups", INT, 1, 2, 2, "groups", "memory",                                            \
      "1: best fit anywhere. 2: expensive tensors from the low end, cheap ones from the high end.")  \
   X (DENSITY, "density", REAL, 0, 1000, 0.25, "ns/byte", "memory",                                  \
-     "A tensor whose cost per byte is at least this counts as expensive when it is placed.")        \
+     "Cost per byte from which a tensor is placed with the expensive. 0: by the kind of operator.") \
   X (SMALL, "small", SIZE, 0, 1024 * COOP_KIB, 10 * COOP_KIB, "bytes", "memory",                    \
      "Blocks of at most this size live in an area of their own. 0 switches the area off.")          \
   X (EVICTOR, "evictor", ENUM, 0, COOP_N_EVICTORS - 1, COOP_EVICTOR_COOP, "", "eviction",           \

@@ -176,6 +176,13 @@ walk_add (CoopEngine *e, Walk *walk, CoopVersion *v)
   walk->list[walk->n++] = v;
 }
 
+static int
+by_age (const void *a, const void *b)
+{
+  const CoopVersion *const *v = a, *const *w = b;
+  return ((*v)->t.id < (*w)->t.id) - ((*v)->t.id > (*w)->t.id);
+}
+
 /* Every version that the user holds and that would need an old value of the call's inputs, through
  * any number that nobody holds: into todo. */
 static void
@@ -203,6 +210,8 @@ gather_dependents (CoopEngine *e, CoopCallState *cs)
             }
         }
   free (walk.list);
+  if (cs->n_todo > 1)
+    qsort (cs->todo, cs->n_todo, sizeof *cs->todo, by_age);
 }
 
 /* What an optimizer made and still holds when the parameter it came from is overwritten is its state:
@@ -215,16 +224,17 @@ kind_kept (const CoopCall *call, const CoopVersion *v)
              : (CoopKind) v->t.kind;
 }
 
-/* Makes constant what is there. The next of todo that is not; NULL: all done. */
+/* The next of todo that is not there, the youngest first: on its way the older ones come back. NULL:
+ * all were there and are constant now. Not one by one, or the records that they share would go. */
 static CoopVersion *
 next_todo (CoopEngine *e, CoopCallState *cs)
 {
+  for (uint32_t i = 0; i < cs->n_todo; i++)
+    if (cs->todo[i]->held && cs->todo[i]->piece == 0)
+      return cs->todo[i];
   while (cs->n_todo > 0)
     {
-      CoopVersion *v = cs->todo[cs->n_todo - 1];
-      if (v->held && v->piece == 0)
-        return v;
-      cs->n_todo--;
+      CoopVersion *v = cs->todo[--cs->n_todo];
       if (v->held && v->t.pin == COOP_PIN_NONE)
         coop_version_make_constant (e, v, kind_kept (cs->call, v), COOP_PIN_CONSTANT);
       coop_unpin (e, v);
@@ -292,6 +302,7 @@ CoopNext
 coop_engine_next (CoopEngine *e, CoopCall *call, CoopReplay *step)
 {
   CoopCallState *cs = call->frames;
+  coop_tighten (cs);
   *step = (CoopReplay) { 0 };
   for (;;)
     {
@@ -334,14 +345,11 @@ count_back (CoopEngine *e, CoopVersion *v)
     coop_due (e, COOP_ACTION_THRASH, v, NULL);
 }
 
-/* The old version's block was used up: it holds the new one now, or nothing of use. */
-static void
-consume (CoopEngine *e, CoopVersion *old)
+static bool
+is_consumed (const CoopCallState *cs, uint32_t i)
 {
-  if (old->piece == 0)
-    return;
-  coop_node (e, old)->tensor = NULL;
-  coop_version_lose (e, old, COOP_DEAD);
+  const CoopUse *use = &cs->frame[cs->n_frames - 1].op->inputs[i];
+  return is_written (use) && !cs->copy[i] && use->tensor->piece != 0;
 }
 
 static CoopWhat
@@ -400,6 +408,7 @@ coop_engine_replayed (CoopEngine *e, CoopCall *call, const uint64_t *addr, uint6
                       CoopWhat *what, CoopTensor **tensor)
 {
   CoopCallState *cs = call->frames;
+  coop_tighten (cs);
   CoopOp *op = cs->frame[cs->n_frames - 1].op;
   uint64_t cost = coop_cost (e, (CoopOpClass) op->op_class, op_bytes (e, op, addr), measured);
   uint64_t *ids = coop_make ((op->n_outputs + 8) * sizeof *ids);
@@ -407,9 +416,10 @@ coop_engine_replayed (CoopEngine *e, CoopCall *call, const uint64_t *addr, uint6
   e->replays++;
   e->replay_ns += cost;
   learn (e, op, cost);
+  /* the block of a written input holds the output now, or nothing of use */
   for (uint32_t i = 0; i < op->n_inputs; i++)
-    if (is_written (&op->inputs[i]) && !cs->copy[i])
-      consume (e, op->inputs[i].tensor);
+    if (is_consumed (cs, i))
+      coop_node (e, op->inputs[i].tensor)->tensor = NULL;
   for (uint32_t i = 0; i < op->n_outputs; i++)
     {
       CoopVersion *v = op->outputs[i];
@@ -417,6 +427,10 @@ coop_engine_replayed (CoopEngine *e, CoopCall *call, const uint64_t *addr, uint6
       tensor[i] = v != NULL ? &v->t : NULL;
       ids[i] = v != NULL ? v->t.id : 0;
     }
+  /* last, so that the old version joins no class that an output has just left */
+  for (uint32_t i = 0; i < op->n_inputs; i++)
+    if (is_consumed (cs, i))
+      coop_version_lose (e, op->inputs[i].tensor, COOP_DEAD);
   coop_emit_op_end (e, cs->running, cost, measured, 0, false, op->n_outputs, ids);
   free (ids);
   cs->running = 0;
@@ -434,10 +448,11 @@ spoil (CoopEngine *e, CoopCallState *cs)
   for (uint32_t i = 0; i < op->n_inputs; i++)
     {
       CoopVersion *v = op->inputs[i].tensor;
-      if (!is_written (&op->inputs[i]) || cs->copy[i] || v->piece == 0)
+      if (!is_consumed (cs, i))
         continue;
       v->spoiled = true;
-      consume (e, v);
+      coop_node (e, v)->tensor = NULL;
+      coop_version_lose (e, v, COOP_DEAD);
       if (!v->return_due)
         coop_due (e, COOP_ACTION_RETURN, v, NULL);
       v->return_due = true;
@@ -448,6 +463,7 @@ void
 coop_replay_abort (CoopEngine *e, CoopCall *call)
 {
   CoopCallState *cs = call->frames;
+  coop_tighten (cs);
   if (cs->running != 0)
     {
       spoil (e, cs);

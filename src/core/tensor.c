@@ -347,6 +347,8 @@ bury_op (CoopEngine *e, CoopOp *op)
 void
 coop_reap (CoopEngine *e)
 {
+  if (e->loosened > 0) /* pins were taken away from what is still referred to */
+    return;
   while (e->n_dead_ops > 0 || e->n_suspects > 0)
     if (e->n_dead_ops > 0)
       bury_op (e, e->dead_ops[--e->n_dead_ops]);
