@@ -288,9 +288,12 @@ coop_replay_all (CoopCall *call)
       if (!ok)
         break;
     }
+  bool replayed = quiet != NULL;
   quiet_done (quiet);
   coop_thread.call = outer;
   coop_thread.running = running;
+  if (ok && replayed)
+    coop_act (); /* what was borrowed goes back before the operator asks for memory */
   if (!ok)
     {
       coop_lock ();
