@@ -20,6 +20,7 @@ typedef struct {
   PyObject *keep;            /* storages of private copies, until the record holds them */
   PyObject *generator, *state;
   const CoopEnvironment *env;
+  bool nested;               /* lists of lists of tensors */
   bool unmanaged_in, unmanaged_out, foreign_write, foreign_read, subclass, grew;
   uint64_t copied;           /* bytes of private copies */
   CoopCall call;
@@ -36,5 +37,13 @@ bool coop_gather_inputs (CoopDispatch *d);
 /* New storages among the tensors of the result. */
 bool coop_gather_outputs (CoopDispatch *d, PyObject *result);
 void coop_gather_clear (CoopDispatch *d);
+
+/* ---- view.c ---- */
+bool coop_view_setup (PyObject *functions);
+PyObject *coop_view_call (CoopDispatch *d);
+
+/* ---- dispatch.c ---- */
+/* Tensors that something keeps where nobody sees them: they stay for life. */
+bool coop_escape_inputs (const CoopDispatch *d);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static struct {
-  PyObject *grad_enabled, *generator, *generator_key, *number;
+  PyObject *grad_enabled, *generator, *generator_key;
   uint64_t since_stress;
 } api;
 
@@ -17,11 +17,9 @@ coop_dispatch_setup (PyObject *functions)
   api.grad_enabled = PyDict_GetItemString (functions, "is_grad_enabled");
   api.generator = PyDict_GetItemString (functions, "default_generator");
   api.generator_key = PyUnicode_InternFromString ("generator");
-  api.number = PyDict_GetItemString (functions, "number");
   Py_XINCREF (api.grad_enabled);
   Py_XINCREF (api.generator);
-  Py_XINCREF (api.number);
-  return coop_gather_setup (functions) && api.grad_enabled != NULL && api.generator != NULL;
+  return coop_gather_setup (functions) && coop_view_setup (functions) && api.grad_enabled != NULL && api.generator != NULL;
 }
 
 static bool
@@ -75,11 +73,7 @@ save_generator (CoopDispatch *d)
       given = PyTuple_GetItem (d->args, i);
   d->generator = given != NULL && given != Py_None ? given : api.generator;
   Py_INCREF (d->generator);
-  coop_thread.bypass++;
-  PyObject *method = PyObject_GetAttrString (d->generator, "get_state");
-  d->state = method ? PyObject_CallFunctionObjArgs (method, NULL) : NULL;
-  coop_thread.bypass--;
-  Py_XDECREF (method);
+  d->state = coop_generator_get (d->generator);
   return d->state != NULL;
 }
 
@@ -282,44 +276,9 @@ stress (void)
   coop_evict_all ();
 }
 
-/* PyTorch gives a 0-dimensional number to the handler as a Python one, which a view cannot take. */
-static PyObject *
-view_of_number (CoopDispatch *d)
-{
-  Py_ssize_t n = PyTuple_Size (d->args);
-  PyObject *tensor = PyObject_CallFunctionObjArgs (api.number, PyTuple_GetItem (d->args, 0), NULL);
-  PyObject *args = tensor ? PyTuple_New (n) : NULL, *result = NULL;
-
-  for (Py_ssize_t i = 0; args != NULL && i < n; i++)
-    {
-      PyObject *value = i == 0 ? tensor : PyTuple_GetItem (d->args, i);
-      Py_INCREF (value);
-      PyTuple_SetItem (args, i, value);
-    }
-  if (args != NULL)
-    result = PyObject_Call (d->info->call, args, d->kwargs);
-  Py_XDECREF (args);
-  Py_XDECREF (tensor);
-  return result;
-}
-
-/* A view: nothing is read, written or made. PyTorch 1.13 turns a view of a number into a number. */
-static PyObject *
-pass (CoopDispatch *d)
-{
-  PyObject *result = PyObject_Call (d->info->call, d->args, d->kwargs);
-
-  if (result == NULL || !(d->info->flags & COOP_OP_NUMBER)
-      || !(PyFloat_Check (result) || PyLong_Check (result) || PyComplex_Check (result)))
-    return result;
-  PyObject *tensor = PyObject_CallFunctionObjArgs (api.number, result, NULL);
-  Py_DECREF (result);
-  return tensor;
-}
-
 /* Sparse, nested and the like keep tensors inside where nobody sees them. */
-static bool
-escape_inputs (const CoopDispatch *d)
+bool
+coop_escape_inputs (const CoopDispatch *d)
 {
   coop.unmanaged_tensors++;
   for (unsigned i = 0; i < d->n_slots; i++)
@@ -374,11 +333,7 @@ put_back (const CoopDispatch *d, const char *saved)
       }
   if (d->state == NULL)
     return true;
-  coop_thread.bypass++;
-  PyObject *done = PyObject_CallMethod (d->generator, "set_state", "O", d->state);
-  coop_thread.bypass--;
-  Py_XDECREF (done);
-  return done != NULL;
+  return coop_generator_set (d->generator, d->state);
 }
 
 /* Runs the operator, up to COOP_RESCUES times more if memory runs out. *cost: ns of the last. */
@@ -437,7 +392,7 @@ manage (CoopDispatch *d)
 {
   PyObject *result = NULL;
 
-  d->call.replayable = !(d->info->flags & COOP_OP_NOREPLAY) && !d->unmanaged_in
+  d->call.replayable = !(d->info->flags & COOP_OP_NOREPLAY) && !d->unmanaged_in && !d->nested
                        && atomic_load_explicit (&coop.aside, memory_order_relaxed) == 0;
   look_up_line (d);
   if (coop_gather_inputs (d) && begin (d))
@@ -448,32 +403,12 @@ manage (CoopDispatch *d)
         abort_call (d);
     }
   coop_act ();
-  if (result != NULL && d->unmanaged_out && !escape_inputs (d))
+  d->unmanaged_out |= (d->info->flags & COOP_OP_ASYNC) != 0;
+  if (result != NULL && d->unmanaged_out && !coop_escape_inputs (d))
     Py_CLEAR (result);
   if (result != NULL)
     stress ();
   return result;
-}
-
-/* Autograd detaches a gradient when it has come to its leaf. It is the worst victim there is: cheap to
- * make again while the activations it came from are there, the whole net's work once they are gone;
- * and before the first parameter is overwritten all of them are needed at once. So it stays. */
-static void
-keep_gradient (PyObject *tensor)
-{
-  CoopView view;
-
-  if (atomic_load_explicit (&coop.backward, memory_order_relaxed) == 0
-      || coop.policy.v[COOP_PARAM_BUDGET].i == 0 || !coop_is_tensor (tensor)
-      || !coop_view_read (tensor, &view) || !view.plain || view.data == NULL)
-    return;
-  uint64_t addr = coop_arena_offset (coop.arena, view.data);
-  coop_lock ();
-  CoopTensor *t = addr != UINT64_MAX ? coop_engine_tensor_at (coop.engine, addr) : NULL;
-  if (t != NULL && t->kind == COOP_KIND_GRADIENT && t->pin == COOP_PIN_NONE && t->state == COOP_LIVE)
-    coop_engine_pin (coop.engine, t, COOP_PIN_CONSTANT);
-  coop_unlock ();
-  coop_act ();
 }
 
 /* __torch_dispatch__ (self, func, types, args, kwargs) */
@@ -499,13 +434,8 @@ coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
   d.info = coop_op_lookup (func);
   if (d.info == NULL)
     return NULL;
-  if ((d.info->flags & COOP_OP_NUMBER) && PyTuple_Size (d.args) > 0
-      && !coop_is_tensor (PyTuple_GetItem (d.args, 0)))
-    return view_of_number (&d);
-  if ((d.info->flags & COOP_OP_DETACH) && PyTuple_Size (d.args) > 0)
-    keep_gradient (PyTuple_GetItem (d.args, 0));
   if (d.info->flags & COOP_OP_PASS)
-    return pass (&d);
+    return coop_view_call (&d);
   memset ((char *) &d + offsetof (CoopDispatch, slots), 0,
           offsetof (CoopDispatch, inline_slots) - offsetof (CoopDispatch, slots));
   if (!coop_gather_slots (&d))

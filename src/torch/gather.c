@@ -98,6 +98,8 @@ add_value (CoopDispatch *d, PyObject *value, int arg, PyObject *key, unsigned us
         }
       else if (PyLong_Check (o) || PyFloat_Check (o))
         return true; /* sizes and the like: no tensors further on */
+      else if (PyList_Check (o) && (d->nested = true) && !add_value (d, o, arg, key, use))
+        return false;
     }
   return true;
 }

@@ -185,7 +185,8 @@ enum {
   COOP_OP_BIRTH = 1 << 5,       /* lift_fresh: new data from outside */
   COOP_OP_NUMBER = 1 << 6,      /* a view whose input may come as a number */
   COOP_OP_LENGTHS = 1 << 7,     /* integer outputs are read where nobody sees it */
-  COOP_OP_DETACH = 1 << 8
+  COOP_OP_DETACH = 1 << 8,      /* in backward: a gradient has come to its leaf */
+  COOP_OP_ASYNC = 1 << 9        /* others write its tensors after it has returned */
 };
 enum {
   COOP_ARG_WRITE = 1,           /* the schema says so */
@@ -211,7 +212,12 @@ bool coop_environment_setup (PyObject *get, PyObject *set);
 const CoopEnvironment *coop_environment_now (void);   /* interned; NULL with exception */
 bool coop_environment_set (const CoopEnvironment *env);
 
-/* ---- record.c: an operator that can be run again ---- */
+/* ---- generator.c ---- */
+/* State of a generator as bytes, new reference. */
+PyObject *coop_generator_get (PyObject *generator);
+bool coop_generator_set (PyObject *generator, PyObject *bytes);
+
+/* ---- recipe.c: an operator that can be run again ---- */
 typedef struct {
   PyObject *tensor;             /* borrowed from the arguments */
   PyObject *key;                /* keyword, NULL if positional */

@@ -414,16 +414,6 @@ compare (const CoopRecipe *r, const Made *m, PyObject *tensor)
   return false;
 }
 
-static PyObject *
-call_method (PyObject *object, const char *name, PyObject *arg)
-{
-  PyObject *method = object ? PyObject_GetAttrString (object, name) : NULL;
-  PyObject *r = method ? PyObject_CallFunctionObjArgs (method, arg, NULL) : NULL;
-
-  Py_XDECREF (method);
-  return r;
-}
-
 /* The generator goes back to where it was before the operator's first run; *was gets where it is. */
 static bool
 rewind_generator (const CoopRecipe *r, PyObject **was)
@@ -431,12 +421,8 @@ rewind_generator (const CoopRecipe *r, PyObject **was)
   *was = NULL;
   if (r->state == NULL)
     return true;
-  coop_thread.bypass++;
-  *was = call_method (r->generator, "get_state", NULL);
-  PyObject *done = *was ? call_method (r->generator, "set_state", r->state) : NULL;
-  coop_thread.bypass--;
-  Py_XDECREF (done);
-  return done != NULL;
+  *was = coop_generator_get (r->generator);
+  return *was != NULL && coop_generator_set (r->generator, r->state);
 }
 
 static void
@@ -447,9 +433,7 @@ forward_generator (const CoopRecipe *r, PyObject *was)
   if (was == NULL)
     return;
   PyErr_Fetch (&type, &value, &traceback);
-  coop_thread.bypass++;
-  Py_XDECREF (call_method (r->generator, "set_state", was));
-  coop_thread.bypass--;
+  coop_generator_set (r->generator, was);
   Py_DECREF (was);
   PyErr_Restore (type, value, traceback);
 }

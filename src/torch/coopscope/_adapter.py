@@ -21,7 +21,7 @@ _pid = 0  # the process that is installed
 
 # Flags and uses of host.h.
 PASS, RANDOM, NOREPLAY, UNINIT, EXPENSIVE, BIRTH, NUMBER, LENGTHS = 1, 2, 4, 8, 16, 32, 64, 128
-DETACH = 256
+DETACH, ASYNC = 256, 512
 WRITE, STATS = 1, 2
 
 # Operators of other libraries may do anything; these are known to be functions of their inputs.
@@ -103,6 +103,8 @@ def _describe(func):
         flags |= RANDOM
     if namespace not in PURE_NAMESPACES or base in HIDDEN:
         flags |= NOREPLAY
+    if "c10d" in namespace:
+        flags |= ASYNC
     if base.startswith(("empty", "new_empty", "_empty", "resize")):
         flags |= UNINIT
     if any(part in base for part in EXPENSIVE_PARTS):
