@@ -408,6 +408,8 @@ manage (CoopDispatch *d)
     Py_CLEAR (result);
   if (result != NULL)
     stress ();
+  if (result != NULL && coop.wire != NULL && coop_control_stop (coop.wire) && !coop_detach ())
+    Py_CLEAR (result);
   return result;
 }
 

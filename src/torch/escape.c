@@ -174,3 +174,22 @@ coop_touch_all (bool as_fits)
   coop_touch_end (scopes);
   return ok;
 }
+
+bool
+coop_detach (void)
+{
+  CoopPolicy policy = coop_policy_now ();
+
+  if (coop_on ())
+    {
+      policy.v[COOP_PARAM_BUDGET].i = 0;
+      policy.v[COOP_PARAM_STRESS].i = 0;
+      coop_policy_change (&policy, (uint64_t) 1 << COOP_PARAM_BUDGET | (uint64_t) 1 << COOP_PARAM_STRESS);
+      if (!coop_touch_all (false))
+        return false;
+      coop_pool_end (0);
+    }
+  if (atomic_load (&coop.run) != COOP_RUN_CHILD)
+    atomic_store (&coop.run, COOP_RUN_OFF);
+  return true;
+}

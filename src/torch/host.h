@@ -271,9 +271,22 @@ bool coop_touch (PyObject *tensor, unsigned use, CoopScope **scope);
 void coop_touch_end (CoopScope *scope);
 /* Brings back what is evicted; as far as it fits beside what is there already, or all. */
 bool coop_touch_all (bool as_fits);
+/* Brings all back, says good-bye and manages nothing from here on. False with an exception. */
+bool coop_detach (void);
 /* Finds or adopts the tensor of a view in the arena or the shadow; NULL if it is neither, or lies
  * inside of a block. Under the lock; the host of an adopted one has no weak reference yet. */
 CoopTensor *coop_find (const CoopView *view, bool parameter);
+
+/* ---- policy-object.c ---- */
+/* {name: text} into policy; an evictor brings the parameters that its preset names, others win over
+ * them. *mask: what changed. False with ValueError. dict may be NULL or None. */
+bool coop_policy_parse (PyObject *dict, CoopPolicy *policy, uint64_t *mask);
+/* As wanted now: by the control page, or by this process alone. */
+CoopPolicy coop_policy_now (void);
+void coop_policy_change (const CoopPolicy *policy, uint64_t mask);
+PyObject *coop_py_policy_get (PyObject *self, PyObject *args);
+PyObject *coop_py_policy_set (PyObject *self, PyObject *dict);
+PyObject *coop_py_params (PyObject *self, PyObject *args);
 
 /* ---- fault.c ---- */
 void coop_fault_install (void);

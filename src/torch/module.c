@@ -10,196 +10,6 @@
 
 #define API __attribute__ ((visibility ("default")))
 
-/* ---- policy ---------------------------------------------------------------------------------- */
-
-static PyObject *
-bad_name (int param, const char *what, const char *word)
-{
-  const char *near = coop_param_nearest (param, word);
-
-  PyErr_Format (PyExc_ValueError, near ? "%s %s; did you mean %s?" : "%s %s", what, word, near);
-  return NULL;
-}
-
-static bool
-parse_one (CoopPolicy *policy, const char *name, const char *text, uint64_t *mask)
-{
-  int p = coop_param_find (name);
-
-  if (p < 0)
-    return bad_name (-1, "no parameter is called", name) != NULL;
-  const CoopParamInfo *info = &coop_param_info[p];
-  switch (coop_param_parse ((CoopParam) p, text, &policy->v[p]))
-    {
-    case COOP_PARSE_OK:
-      *mask |= (uint64_t) 1 << p;
-      return true;
-    case COOP_PARSE_SYNTAX:
-      if (info->type == COOP_TYPE_ENUM)
-        return bad_name (p, name, text) != NULL;
-      PyErr_Format (PyExc_ValueError, "%s: %s is not a value of it", name, text);
-      return false;
-    case COOP_PARSE_RANGE:
-      break;
-    }
-  PyErr_Format (PyExc_ValueError, "%s: %s is out of range", name, text);
-  return false;
-}
-
-/* {name: text}; an evictor brings the parameters that its preset names, others win over them. */
-static bool
-parse_policy (PyObject *dict, CoopPolicy *policy, uint64_t *mask)
-{
-  CoopPolicy was = *policy;
-  PyObject *key, *value, *evictor;
-  Py_ssize_t at = 0;
-  char name[64], text[128];
-
-  *mask = 0;
-  if (dict == NULL || dict == Py_None)
-    return true;
-  evictor = PyDict_GetItemString (dict, "evictor");
-  if (evictor != NULL)
-    {
-      if (coop_utf8 (evictor, text, sizeof text) == NULL || !parse_one (policy, "evictor", text, mask))
-        return false;
-      coop_policy_preset (policy, (CoopEvictorName) policy->v[COOP_PARAM_EVICTOR].i);
-    }
-  while (PyDict_Next (dict, &at, &key, &value))
-    if (coop_utf8 (key, name, sizeof name) == NULL || coop_utf8 (value, text, sizeof text) == NULL
-        || !parse_one (policy, name, text, mask))
-      return false;
-  for (int p = 0; p < COOP_N_PARAMS; p++)
-    if (!coop_value_equal (p, was.v[p], policy->v[p]))
-      *mask |= (uint64_t) 1 << p;
-  return true;
-}
-
-static PyObject *
-value_object (CoopParam p, CoopValue value)
-{
-  const CoopParamInfo *info = &coop_param_info[p];
-
-  switch (info->type)
-    {
-    case COOP_TYPE_REAL: return PyFloat_FromDouble (value.d);
-    case COOP_TYPE_BOOL: return PyBool_FromLong (value.i != 0);
-    case COOP_TYPE_ENUM: return PyUnicode_FromString (info->labels[value.i]);
-    case COOP_TYPE_SIZE:
-    case COOP_TYPE_INT: break;
-    }
-  return PyLong_FromLongLong (value.i);
-}
-
-static bool
-need_run (void)
-{
-  int run = atomic_load (&coop.run);
-
-  if (run == COOP_RUN_WAITING || run == COOP_RUN_ON)
-    return true;
-  PyErr_SetString (PyExc_RuntimeError, "coopscope does not run here");
-  return false;
-}
-
-static CoopPolicy
-policy_now (void)
-{
-  CoopPolicy policy = coop.local;
-  uint32_t source[COOP_N_PARAMS];
-
-  if (coop.wire != NULL)
-    coop_control_read (coop.wire, &policy, source);
-  return policy;
-}
-
-static PyObject *
-m_policy_get (PyObject *self, PyObject *args)
-{
-  if (!need_run ())
-    return NULL;
-  CoopPolicy policy = policy_now ();
-  PyObject *dict = PyDict_New ();
-  for (int p = 0; dict != NULL && p < COOP_N_PARAMS; p++)
-    {
-      PyObject *value = value_object (p, policy.v[p]);
-      if (value == NULL || PyDict_SetItemString (dict, coop_param_info[p].name, value) < 0)
-        Py_CLEAR (dict);
-      Py_XDECREF (value);
-    }
-  return dict;
-}
-
-static void
-set_policy (const CoopPolicy *policy, uint64_t mask)
-{
-  if (coop.wire != NULL)
-    {
-      coop_control_set_many (coop.wire, policy, mask, COOP_SOURCE_API);
-      return;
-    }
-  pthread_mutex_lock (&coop.lock);
-  coop.local = *policy;
-  pthread_mutex_unlock (&coop.lock);
-  atomic_fetch_add (&coop.wanted, 1);
-}
-
-static PyObject *
-m_policy_set (PyObject *self, PyObject *dict)
-{
-  uint64_t mask;
-
-  if (!need_run ())
-    return NULL;
-  CoopPolicy policy = policy_now ();
-  if (!parse_policy (dict, &policy, &mask))
-    return NULL;
-  set_policy (&policy, mask);
-  if (coop_on ())
-    { /* takes effect, and is in the trace, before the call returns */
-      coop_lock ();
-      coop_unlock ();
-    }
-  Py_RETURN_NONE;
-}
-
-static PyObject *
-labels_object (const char *const *labels)
-{
-  Py_ssize_t n = 0;
-
-  if (labels == NULL)
-    Py_RETURN_NONE;
-  while (labels[n] != NULL)
-    n++;
-  PyObject *tuple = PyTuple_New (n);
-  for (Py_ssize_t i = 0; tuple != NULL && i < n; i++)
-    PyTuple_SetItem (tuple, i, PyUnicode_FromString (labels[i]));
-  return tuple;
-}
-
-static PyObject *
-m_params (PyObject *self, PyObject *args)
-{
-  static const char *const types[] = { "size", "int", "real", "bool", "enum" };
-  PyObject *list = PyList_New (0);
-
-  for (int p = 0; list != NULL && p < COOP_N_PARAMS; p++)
-    {
-      const CoopParamInfo *i = &coop_param_info[p];
-      CoopValue def = { .i = (int64_t) i->def };
-      if (i->type == COOP_TYPE_REAL)
-        def.d = i->def;
-      PyObject *row = Py_BuildValue ("ssddNsssN", i->name, types[i->type], i->min, i->max,
-                                     value_object (p, def), i->unit, i->group, i->help,
-                                     labels_object (i->labels));
-      if (row == NULL || PyList_Append (list, row) < 0)
-        Py_CLEAR (list);
-      Py_XDECREF (row);
-    }
-  return list;
-}
-
 /* ---- start and stop -------------------------------------------------------------------------- */
 
 static PyObject *
@@ -214,7 +24,7 @@ m_wire_create (PyObject *self, PyObject *args)
   if (!PyArg_ParseTuple (args, "KO", &bytes, &dict))
     return NULL;
   coop_policy_init (&policy);
-  if (!parse_policy (dict, &policy, &mask))
+  if (!coop_policy_parse (dict, &policy, &mask))
     return NULL;
   CoopWireError error = coop_wire_create (bytes ? bytes : COOP_RING_BYTES, &policy, &wire);
   if (error != COOP_WIRE_OK)
@@ -318,7 +128,7 @@ m_start (PyObject *self, PyObject *args)
   if (atomic_load (&coop.run) != COOP_RUN_OFF)
     return PyErr_Format (PyExc_RuntimeError, "coopscope runs here already");
   coop_policy_init (&policy);
-  if (!parse_policy (dict, &policy, &mask) || !read_meta (info, meta, 32, &n))
+  if (!coop_policy_parse (dict, &policy, &mask) || !read_meta (info, meta, 32, &n))
     return NULL;
   CoopWireError error = fd < 0 ? COOP_WIRE_OK : coop_wire_open (fd, &wire);
   if (error != COOP_WIRE_OK)
@@ -349,18 +159,8 @@ m_finish (PyObject *self, PyObject *args)
 static PyObject *
 m_stop (PyObject *self, PyObject *args)
 {
-  if (coop_on ())
-    {
-      CoopPolicy policy = policy_now ();
-      policy.v[COOP_PARAM_BUDGET].i = 0;
-      policy.v[COOP_PARAM_STRESS].i = 0;
-      set_policy (&policy, (uint64_t) 1 << COOP_PARAM_BUDGET | (uint64_t) 1 << COOP_PARAM_STRESS);
-      if (!coop_touch_all (false))
-        return NULL;
-      coop_pool_end (0);
-    }
-  if (atomic_load (&coop.run) != COOP_RUN_CHILD)
-    atomic_store (&coop.run, COOP_RUN_OFF);
+  if (!coop_detach ())
+    return NULL;
   Py_RETURN_NONE;
 }
 
@@ -586,9 +386,9 @@ static PyMethodDef methods[] = {
   { "stop", m_stop, METH_NOARGS, "Brings back what is evicted and lets go of the memory." },
   { "finish", m_finish, METH_NOARGS, "At the interpreter's end: the good-bye." },
   { "wire_create", m_wire_create, METH_VARARGS, "wire_create(ring_bytes, params) -> fd" },
-  { "params", m_params, METH_NOARGS, "Rows: name, type, min, max, default, unit, group, help, labels." },
-  { "policy_get", m_policy_get, METH_NOARGS, "{name: value} of the run." },
-  { "policy_set", m_policy_set, METH_O, "Takes {name: text}; all or none." },
+  { "params", coop_py_params, METH_NOARGS, "Rows: name, type, min, max, default, unit, group, help, labels." },
+  { "policy_get", coop_py_policy_get, METH_NOARGS, "{name: value} of the run." },
+  { "policy_set", coop_py_policy_set, METH_O, "Takes {name: text}; all or none." },
   { "stats", m_stats, METH_NOARGS, "Totals of the run." },
   { "check", m_check, METH_NOARGS, "None, or the invariant of the engine that does not hold." },
   { "pieces", m_pieces, METH_NOARGS, "The pool in address order." },

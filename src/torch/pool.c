@@ -276,6 +276,29 @@ coop_pool_alloc (uint64_t bytes, uint64_t *addr)
   return alloc_evicting (bytes, addr);
 }
 
+/* Totals that no event before tells. Needs the GIL, not the lock. */
+static void
+tell_totals (void)
+{
+  const struct { const char *name; uint64_t value; } totals[] = {
+    { "unmanaged allocations", atomic_load (&coop.unmanaged_allocs) },
+    { "unmanaged bytes", atomic_load (&coop.unmanaged_bytes) },
+    { "unmanaged tensors", coop.unmanaged_tensors },
+    { "tensors moved in", coop.moved_in },
+    { "private copies", coop.copies },
+  };
+
+  for (unsigned i = 0; i < sizeof totals / sizeof *totals; i++)
+    {
+      CoopEvent ev = { .kind = COOP_EVENT_STAT };
+      ev.u.stat.name = coop_string (totals[i].name);
+      ev.u.stat.value = (int64_t) totals[i].value;
+      coop_lock ();
+      coop_tell (&ev, NULL);
+      coop_unlock ();
+    }
+}
+
 void
 coop_pool_end (int exit_code)
 {
@@ -284,6 +307,7 @@ coop_pool_end (int exit_code)
   atomic_store (&coop.may_evict, false);
   if (coop.wire == NULL || coop.wire_ended)
     return;
+  tell_totals ();
   coop_lock ();
   CoopEvent ev = { .kind = COOP_EVENT_END };
   ev.u.end.exit_code = exit_code;
