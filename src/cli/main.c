@@ -16,6 +16,8 @@ static const CoopCommand commands[] = {
   { "check", "replay a trace against a naive model of memory", coop_cmd_check },
   { "policy", "list the parameters, or explain one", coop_cmd_policy },
   { "replay", "play a recorded program under any policy, on a virtual clock", coop_cmd_replay },
+  { "sweep", "play programs at many budgets under many policies", coop_cmd_sweep },
+  { "merge", "bring the results of several sweeps into one file", coop_cmd_merge },
   { "import", "read programs and logs of others", coop_cmd_import },
   { "export", "write a trace as a program", coop_cmd_export },
   { "collect", "record a ring made by coopscope.start (started by it)", coop_cmd_collect },
