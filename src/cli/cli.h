@@ -27,6 +27,7 @@ int coop_cmd_policy (int argc, char **argv);
 int coop_cmd_replay (int argc, char **argv);
 int coop_cmd_sweep (int argc, char **argv);
 int coop_cmd_merge (int argc, char **argv);
+int coop_cmd_report (int argc, char **argv);
 int coop_cmd_import (int argc, char **argv);
 int coop_cmd_export (int argc, char **argv);
 

@@ -18,6 +18,7 @@ static const CoopCommand commands[] = {
   { "replay", "play a recorded program under any policy, on a virtual clock", coop_cmd_replay },
   { "sweep", "play programs at many budgets under many policies", coop_cmd_sweep },
   { "merge", "bring the results of several sweeps into one file", coop_cmd_merge },
+  { "report", "write what a sweep found as pages, charts and tables", coop_cmd_report },
   { "import", "read programs and logs of others", coop_cmd_import },
   { "export", "write a trace as a program", coop_cmd_export },
   { "collect", "record a ring made by coopscope.start (started by it)", coop_cmd_collect },
