@@ -56,7 +56,7 @@ flags_are_right (const Flags *f)
     return coop_cli_usage (NAME, "--budget and --ratio say the same thing twice; give one") < 0;
   if (!isnan (f->ratio) && !(f->ratio > 0 && f->ratio <= 100))
     return coop_cli_usage (NAME, "--ratio must be above 0 and at most 100: 1 is the peak without limit") < 0;
-  if (!(f->most == 0 || f->most >= 1) || !isfinite (f->most))
+  if (!isnan (f->most) && (!(f->most == 0 || f->most >= 1) || !isfinite (f->most)))
     return coop_cli_usage (NAME, "--most must be 0 (never give up) or at least 1") < 0;
   return TRUE;
 }
@@ -142,6 +142,8 @@ print_text (const Replay *r)
   printf ("  evictions        %" G_GUINT64_FORMAT " (%s) in %" G_GUINT64_FORMAT " searches\n", t->evictions, bytes,
           t->searches);
   printf ("  recomputed       %" G_GUINT64_FORMAT " operators, beside %" G_GUINT64_FORMAT "\n", t->replays, t->ops);
+  if (t->moves > 0)
+    printf ("  moved            %" G_GUINT64_FORMAT " tensors, at no cost in the overhead\n", t->moves);
   printf ("  fragmentation    %.1f %% free at a search\n", 100 * t->fragmentation);
   if (r->options.measure && t->searches > 0)
     {
@@ -213,6 +215,8 @@ play (Replay *r)
   g_autoptr (GError) error = NULL;
   r->options.measure = r->flags->measure;
   r->options.most = r->flags->most;
+  if (isnan (r->options.most))   /* a run that was recorded did not give up either */
+    r->options.most = r->options.as_recorded && r->program->has_policy ? 0 : 3;
   if (isatty (STDERR_FILENO))
     {
       r->options.keep_on = keep_on;
@@ -258,14 +262,14 @@ replay (const Flags *flags, const char *path)
 int
 coop_cmd_replay (int argc, char **argv)
 {
-  Flags f = { .ratio = NAN, .most = 3 };
+  Flags f = { .ratio = NAN, .most = NAN };
   const GOptionEntry entries[] = {
     { "budget", 0, 0, G_OPTION_ARG_STRING, &f.budget, "Bytes of tensor memory: 300MiB, 1.5GB", "SIZE" },
     { "ratio", 0, 0, G_OPTION_ARG_DOUBLE, &f.ratio, "The same, as a part of the peak without limit: 0.6", "R" },
     { "evictor", 0, 0, G_OPTION_ARG_STRING, &f.evictor, "How victims are chosen", "NAME" },
     { "allocator", 0, 0, G_OPTION_ARG_STRING, &f.allocator, "How blocks are laid out", "NAME" },
     { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &f.set, "Any parameter; `coop policy` lists them", "KEY=VALUE" },
-    { "most", 0, 0, G_OPTION_ARG_DOUBLE, &f.most, "Give up at so many times the cost (3); 0 never", "N" },
+    { "most", 0, 0, G_OPTION_ARG_DOUBLE, &f.most, "Give up at so many times the cost (3; as recorded: never); 0 never", "N" },
     { "measure", 0, 0, G_OPTION_ARG_NONE, &f.measure, "Time the searches; traces are then no longer identical", NULL },
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, &f.trace, "Write a full trace, which coopscope shows", "FILE" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &f.json, "Print one JSON object; sizes in bytes, times in ns", NULL },

@@ -12,7 +12,8 @@ static const char note[]
     = "Overhead is the cost of all operators with recomputation over that without; a dash is a run that failed, "
       "blank is a ratio that is not in the sweep. Minimum: the smallest ratio that finished. All to: the smallest "
       "down to which all finished; whether a run finishes is not monotonic in the ratio. Costs are those of the "
-      "recorded programs; nothing is run.";
+      "recorded programs, nothing is run; the copies of moves (compaction, state placed low) are counted in runs.csv and "
+      "cost nothing here.";
 
 typedef void (*Row) (GString *out, guint n, const char *const *cells);
 
