@@ -19,7 +19,8 @@ coop_dispatch_setup (PyObject *functions)
   api.generator_key = PyUnicode_InternFromString ("generator");
   Py_XINCREF (api.grad_enabled);
   Py_XINCREF (api.generator);
-  return coop_gather_setup (functions) && coop_view_setup (functions) && api.grad_enabled != NULL && api.generator != NULL;
+  return coop_gather_setup (functions) && coop_view_setup (functions) && api.grad_enabled != NULL
+         && api.generator != NULL;
 }
 
 static bool

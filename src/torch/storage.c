@@ -387,7 +387,7 @@ void
 coop_act (void)
 {
   CoopAction actions[BATCH];
-  CoopHost *hosts[BATCH];
+  CoopHost *of[BATCH];
   PyObject *type, *value, *traceback;
   unsigned n;
 
@@ -397,7 +397,7 @@ coop_act (void)
       coop_lock ();
       for (n = 0; n < BATCH && coop_engine_action (coop.engine, &actions[n]); n++)
         { /* a tensor is readable only until its TENSOR_GONE is taken */
-          hosts[n] = actions[n].tensor ? actions[n].tensor->host : NULL;
+          of[n] = actions[n].tensor ? actions[n].tensor->host : NULL;
           if (actions[n].kind == COOP_ACTION_PLACE)
             {
               n++;
@@ -406,7 +406,7 @@ coop_act (void)
         }
       coop_unlock ();
       for (unsigned i = 0; i < n; i++)
-        act (&actions[i], hosts[i]);
+        act (&actions[i], of[i]);
     }
   while (n == BATCH || (n > 0 && actions[n - 1].kind == COOP_ACTION_PLACE));
   PyErr_Restore (type, value, traceback);

@@ -4,14 +4,14 @@
 
 static struct {
   PyObject *number;   /* a Python number as a 0-dimensional tensor */
-} view;
+} api;
 
 bool
 coop_view_setup (PyObject *functions)
 {
-  view.number = PyDict_GetItemString (functions, "number");
-  Py_XINCREF (view.number);
-  return view.number != NULL;
+  api.number = PyDict_GetItemString (functions, "number");
+  Py_XINCREF (api.number);
+  return api.number != NULL;
 }
 
 /* PyTorch gives a 0-dimensional number to the handler as a Python one, which a view cannot take. */
@@ -19,7 +19,7 @@ static PyObject *
 view_of_number (CoopDispatch *d)
 {
   Py_ssize_t n = PyTuple_Size (d->args);
-  PyObject *tensor = PyObject_CallFunctionObjArgs (view.number, PyTuple_GetItem (d->args, 0), NULL);
+  PyObject *tensor = PyObject_CallFunctionObjArgs (api.number, PyTuple_GetItem (d->args, 0), NULL);
   PyObject *args = tensor ? PyTuple_New (n) : NULL, *result = NULL;
 
   for (Py_ssize_t i = 0; args != NULL && i < n; i++)
@@ -39,7 +39,7 @@ view_of_number (CoopDispatch *d)
 static PyObject *
 view_as_number (PyObject *result)
 {
-  PyObject *tensor = PyObject_CallFunctionObjArgs (view.number, result, NULL);
+  PyObject *tensor = PyObject_CallFunctionObjArgs (api.number, result, NULL);
 
   Py_DECREF (result);
   return tensor;
