@@ -137,7 +137,7 @@ def main():
     trace = world.path("none.coop")
     run(world.coop_run(world.demo("resnet", "--size", "small", "--steps", 3), trace, "--evictor", "none"))
     info = world.info(trace)
-    budget = info["state_bytes"] + int(0.6 * (info["peak"] - info["state_bytes"]))
+    budget = info["state_bytes"] + int(0.75 * (info["peak"] - info["state_bytes"]))
     for test in (lambda: tool_killed(world, report, plain, budget),
                  lambda: training_killed(world, report, budget),
                  lambda: tool_stopped(world, report, plain, budget)):

@@ -180,6 +180,7 @@ class Report:
 
     def check(self, name, ok, text=""):
         self.number += 1
+        text = " ".join(text.split())
         self.failed += not ok
         print("%s %d - %s%s" % ("ok" if ok else "not ok", self.number, name, " # " + text if text else ""), flush=True)
         return ok
