@@ -14,12 +14,10 @@ node_new (CoopEngine *e)
     e->chain_spare = e->chain[n].parent;
   else
     {
-      uint32_t need = e->n_chain == 0 ? 2 : e->n_chain + 1;
-      e->chain = coop_grow (e->chain, &e->chain_room, need, sizeof *e->chain);
-      n = need - 1;
-      e->n_chain = need;
+      n = e->n_chain++;
+      e->chain = coop_grow (e->chain, &e->chain_room, e->n_chain, sizeof *e->chain);
     }
-  e->chain[n] = (CoopChainNode) { .parent = n, .refs = 1, .size = 1 };
+  e->chain[n] = (CoopChainNode) { .parent = n, .refs = 1, .size = 1, .stamp = ++e->chain_stamp };
   return n;
 }
 
@@ -59,6 +57,8 @@ join (CoopEngine *e, uint32_t a, uint32_t b)
       b = swap;
     }
   e->chain[b].parent = a;
+  e->chain[a].stamp = ++e->chain_stamp;
+  e->chain[b].stamp = ++e->chain_stamp;
   e->chain[a].refs++;
   e->chain[a].size += e->chain[b].size;
   e->chain[a].cost += e->chain[b].cost;
@@ -84,6 +84,19 @@ join (CoopEngine *e, uint32_t a, uint32_t b)
     }                                                                                              \
   while (0)
 
+/* v lost or got back its bytes: its neighbours' costs are to be looked up anew. */
+static void
+forget_costs (CoopVersion *v)
+{
+  v->known = 0;
+  for (uint32_t i = 0; v->producer != NULL && i < v->producer->n_inputs; i++)
+    v->producer->inputs[i].tensor->known = 0;
+  for (const CoopUse *use = v->readers; use != NULL; use = use->next)
+    for (uint32_t i = 0; i < use->op->n_outputs; i++)
+      if (use->op->outputs[i] != NULL)
+        use->op->outputs[i]->known = 0;
+}
+
 void
 coop_chain_lose (CoopEngine *e, CoopVersion *v)
 {
@@ -94,6 +107,7 @@ coop_chain_lose (CoopEngine *e, CoopVersion *v)
   e->chain[own].cost = (int64_t) v->chain_cost;
   FOR_NEIGHBOURS (v, n, join (e, own, n));
   v->chain = own;
+  forget_costs (v);
 }
 
 void
@@ -101,9 +115,12 @@ coop_chain_back (CoopEngine *e, CoopVersion *v)
 {
   if (v->chain == 0)
     return;
-  e->chain[find (e, v->chain)].cost -= (int64_t) v->chain_cost;
+  uint32_t root = find (e, v->chain);
+  e->chain[root].cost -= (int64_t) v->chain_cost;
+  e->chain[root].stamp = ++e->chain_stamp;
   node_unref (e, v->chain);
   v->chain = 0;
+  forget_costs (v);
 }
 
 static int64_t
@@ -123,4 +140,32 @@ coop_chain_cost (CoopEngine *e, const CoopVersion *v)
   e->stamp++;
   FOR_NEIGHBOURS (v, n, sum += count_once (e, n));
   return (uint64_t) sum;
+}
+
+static bool
+keep_root (CoopEngine *e, CoopVersion *v, uint32_t n, uint32_t *kept)
+{
+  uint32_t root = find (e, n);
+  if (e->chain[root].mark == e->stamp)
+    return true;
+  e->chain[root].mark = e->stamp;
+  if (*kept == 2)
+    return false;
+  v->known_root[*kept] = root;
+  v->known_stamp[(*kept)++] = e->chain[root].stamp;
+  return true;
+}
+
+bool
+coop_chain_keep (CoopEngine *e, CoopVersion *v)
+{
+  uint32_t kept = 0;
+  bool few = true;
+  v->known_root[0] = v->known_root[1] = 0;
+  v->known_stamp[0] = v->known_stamp[1] = 0;
+  if (v->producer == NULL || e->policy.v[COOP_PARAM_CHAIN].i == COOP_CHAIN_NONE)
+    return true;
+  e->stamp++;
+  FOR_NEIGHBOURS (v, n, few = few && keep_root (e, v, n, &kept));
+  return few;
 }

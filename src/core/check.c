@@ -131,6 +131,21 @@ check_lists (const CoopEngine *e)
   return evicted == e->evicted ? NULL : "the sum of evicted bytes is wrong";
 }
 
+/* What is known of a tensor's cost is its cost. Marks of walks are all that is written. */
+static const char *
+check_known (CoopEngine *e)
+{
+  const CoopScale scale = coop_scale (e);
+  for (CoopVersion *v = e->tensors; v != NULL; v = v->next)
+    if (coop_evictable (e, v))
+      {
+        double h = coop_score (e, v).h;
+        if (coop_h (e, v, &scale) != h)
+          return "a cost that is known is no longer true";
+      }
+  return NULL;
+}
+
 const char *
 coop_engine_check (const CoopEngine *e)
 {
@@ -141,5 +156,7 @@ coop_engine_check (const CoopEngine *e)
     fault = check_pins (e);
   if (fault == NULL)
     fault = check_chain (e);
+  if (fault == NULL)
+    fault = check_known ((CoopEngine *) e);
   return fault;
 }

@@ -27,34 +27,38 @@ typedef struct
   int64_t dims[];
 } CoopShape;
 
-/* A tensor. `t` is what hosts see. */
+/* A tensor. `t` is what hosts see. What a search reads comes first: two cache lines. */
 struct CoopVersion
 {
   CoopTensor t;
   CoopOp *producer;      /* NULL: cannot be made again */
+  uint64_t last;         /* clock of the last use */
+  uint64_t known_cost;   /* own and chain cost, while `known` and the stamps of the classes hold */
+  uint64_t known;        /* generation of the costs; 0: not known */
+  uint64_t known_stamp[2]; /* of classes known_root: as many as it has, at most two, else not kept */
+  uint32_t known_root[2];
+  uint64_t refused;      /* clock + 1 at which the host said `not now` */
+  uint32_t piece;        /* 0: no bytes */
+  bool handing;          /* replayed, the host has not yet referred to its block */
+  bool held;             /* the user has it */
+  bool counted;          /* among producer->alive */
+  bool spoiled;          /* half overwritten by a replay that failed: bytes are not its own */
   CoopUse *readers;      /* uses in live records, scratch ones too */
   uint32_t n_readers;    /* without SCRATCH */
   uint32_t n_keepers;    /* SCRATCH */
   uint32_t output;       /* index in producer's outputs */
-  uint32_t piece;        /* 0: no bytes */
   uint32_t chain;        /* node of the union-find; 0: has bytes, or has no producer */
   uint32_t backs;        /* times brought back in step back_step */
+  uint32_t own_pins;     /* counted by the walk of compaction */
   uint64_t back_step;
   uint64_t chain_cost;   /* what it added to its class */
-  uint64_t last;         /* clock of the last use */
   uint64_t descent;      /* made in backward: cost of the pass until then */
   uint64_t born_step;    /* of the storage */
   uint64_t search;       /* that chose it */
-  uint64_t refused;      /* clock + 1 at which the host said `not now` */
   uint64_t place_tried;  /* step + 1 in which no lower hole was found */
   uint64_t mark;         /* stamp of the last walk that came by */
-  uint32_t own_pins;     /* counted by that walk */
   CoopShape *shape;
   CoopVersion *next, *prev;
-  bool held;             /* the user has it */
-  bool counted;          /* among producer->alive */
-  bool handing;          /* replayed, the host has not yet referred to its block */
-  bool spoiled;          /* half overwritten by a replay that failed: bytes are not its own */
   bool hold, hold_due;   /* the host holds the storage; a change is in the queue */
   bool return_due, place_due, moving, left_while_moving;
   bool fixed;            /* the host could not move it: not tried again */
@@ -109,6 +113,7 @@ typedef struct
   uint32_t size;
   int64_t cost;          /* of a root: sum of the class */
   uint64_t mark;
+  uint64_t stamp;        /* changes with the cost of the class */
 } CoopChainNode;
 
 typedef struct
@@ -123,6 +128,12 @@ typedef struct
   CoopVersion *tensor;
   CoopOp *op;
 } CoopDue;
+
+typedef struct
+{
+  unsigned __int128 weight;
+  uint64_t addr, bytes;
+} CoopMember;
 
 struct CoopEngine
 {
@@ -160,12 +171,13 @@ struct CoopEngine
 
   CoopChainNode *chain;
   uint32_t n_chain, chain_room, chain_spare;
+  uint64_t chain_stamp;  /* last one given out */
+  uint64_t costs;        /* generation of CoopVersion.known, from 1 */
   CoopNameCost *names;   /* open addressing by name */
   uint32_t n_names, name_slots;
 
-  unsigned __int128 *weight; /* of the window search, by piece scanned */
-  uint32_t *scanned;
-  uint32_t weight_room, scanned_room;
+  CoopMember *member;    /* pieces of the window search, as scanned */
+  uint32_t member_room;
 
   uint64_t step;
   CoopPhase phase;
@@ -192,13 +204,28 @@ coop_node (const CoopEngine *e, const CoopVersion *v)
   return &e->pool.node[v->piece];
 }
 
+/* Asks for what a scan will look at two pieces later: a walk over many tensors waits for memory. */
+static inline void
+coop_look_ahead (const CoopNode *node, uint32_t p)
+{
+  uintptr_t ahead = (uintptr_t) node[node[node[p].next].next].tensor;
+  __builtin_prefetch ((const void *) ahead);
+  __builtin_prefetch ((const void *) (ahead + 64));
+}
+
 /* ---- tensor.c: versions, records, their life and death ---- */
 CoopVersion *coop_version_new (CoopEngine *e, uint32_t piece, CoopShape *shape, uint64_t requested);
 CoopShape *coop_shape_new (uint64_t dtype, uint32_t ndim, const int64_t *dims);
 CoopOp *coop_record_new (CoopEngine *e, CoopCall *call, uint32_t n_new, uint32_t n_written);
 void coop_record_add_output (CoopOp *op, uint32_t i, CoopVersion *v);
 bool coop_hold_wanted (const CoopEngine *e, const CoopVersion *v);
-bool coop_evictable (const CoopEngine *e, const CoopVersion *v);
+static inline bool
+coop_evictable (const CoopEngine *e, const CoopVersion *v)
+{
+  return (v->t.state == COOP_LIVE || v->t.state == COOP_BORROWED) && v->producer != NULL
+         && v->t.pin == COOP_PIN_NONE && v->t.pins == 0 && !v->t.chosen && !v->handing
+         && v->refused != e->clock + 1;
+}
 /* Counts, holds and life of v anew after anything about it changed. */
 void coop_version_update (CoopEngine *e, CoopVersion *v);
 /* The bytes of v are gone; its piece is the caller's. */
@@ -231,6 +258,8 @@ void coop_tighten (CoopCallState *cs);
 void coop_chain_lose (CoopEngine *e, CoopVersion *v);
 void coop_chain_back (CoopEngine *e, CoopVersion *v);
 uint64_t coop_chain_cost (CoopEngine *e, const CoopVersion *v);
+/* The distinct classes beside v with their stamps: at most two, else false and nothing is kept. */
+bool coop_chain_keep (CoopEngine *e, CoopVersion *v);
 
 /* ---- score.c ---- */
 typedef struct
@@ -239,6 +268,15 @@ typedef struct
   uint64_t own, chain, staleness;
 } CoopScore;
 CoopScore coop_score (CoopEngine *e, const CoopVersion *v);
+/* The policy's part of it, read once for a search. */
+typedef struct
+{
+  double cost, staleness, size; /* exponents */
+  bool plain;                   /* 1, 1, 0 */
+} CoopScale;
+CoopScale coop_scale (const CoopEngine *e);
+/* coop_score (e, v).h, from what is known of v where it still holds. */
+double coop_h (CoopEngine *e, CoopVersion *v, const CoopScale *scale);
 
 /* ---- cost.c: what operators cost, and which are expensive ---- */
 uint64_t coop_cost (const CoopEngine *e, CoopOpClass op_class, uint64_t bytes, uint64_t measured);

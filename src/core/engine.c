@@ -65,6 +65,9 @@ coop_engine_new (const CoopEngineOptions *options)
   e->now = options->now;
   e->now_user = options->now_user;
   coop_pool_init (&e->pool, options->capacity / COOP_GRAIN * COOP_GRAIN);
+  e->chain = coop_grow (NULL, &e->chain_room, 2, sizeof *e->chain);
+  e->n_chain = 1;
+  e->costs = 1;
   apply_budget (e);
   coop_emit_pool (e);
   for (int i = 0; i < COOP_N_PARAMS; i++)
@@ -117,8 +120,7 @@ coop_engine_free_all (CoopEngine *e)
   free (e->due);
   free (e->chain);
   free (e->names);
-  free (e->weight);
-  free (e->scanned);
+  free (e->member);
   free (e);
 }
 
@@ -136,6 +138,7 @@ coop_engine_set_policy (CoopEngine *e, const CoopPolicy *policy, CoopSource sour
       changed[i] = true;
       coop_emit_policy (e, (CoopParam) i, source, from, generation);
     }
+  e->costs += changed[COOP_PARAM_CHAIN] || changed[COOP_PARAM_DESCENT];
   if (changed[COOP_PARAM_BUDGET] || changed[COOP_PARAM_SMALL])
     apply_budget (e);
   for (CoopVersion *v = changed[COOP_PARAM_HOLD] ? e->tensors : NULL; v != NULL; v = v->next)

@@ -10,6 +10,7 @@ static void
 choose (CoopEngine *e, uint64_t need, CoopChoice *choice)
 {
   double best = NAN, next = NAN;
+  const CoopScale scale = coop_scale (e);
   const CoopNode *node = e->pool.node;
   for (uint32_t p = node[0].next; p != 0; p = node[p].next)
     {
@@ -17,9 +18,10 @@ choose (CoopEngine *e, uint64_t need, CoopChoice *choice)
       if (n->addr < e->pool.small_end)
         continue;
       choice->visited++;
+      coop_look_ahead (node, p);
       if (n->used != PIECE_USED || n->tensor == NULL || !coop_evictable (e, n->tensor))
         continue;
-      double h = coop_score (e, n->tensor).h;
+      double h = coop_h (e, n->tensor, &scale);
       if (!choice->found || h < best)
         {
           next = best;

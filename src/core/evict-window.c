@@ -12,6 +12,7 @@
 #include "engine-private.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef unsigned __int128 Weight;
 
@@ -20,7 +21,7 @@ typedef unsigned __int128 Weight;
 
 typedef struct
 {
-  uint32_t first, end;   /* indices into scanned, weight */
+  CoopMember *first, *end; /* what is in it */
   uint64_t bytes;
   Weight sum;
   uint32_t infinite;
@@ -28,117 +29,119 @@ typedef struct
 
 typedef struct
 {
-  bool found;
   uint64_t lo, hi;
   Weight sum;
-  uint32_t infinite;
+  uint32_t infinite;     /* UINT32_MAX: none found yet */
 } Best;
 
-static Weight
+/* (Weight) (h * ONE), from the bits of h. */
+static inline Weight
 weigh (double h)
 {
-  return h <= LARGEST ? (Weight) (h * ONE) : ~(Weight) 0;
+  if (!(h <= LARGEST))
+    return ~(Weight) 0;
+  uint64_t bits;
+  memcpy (&bits, &h, sizeof bits);
+  int shift = (int) (bits >> 52) - 1023 - 52 + 64;
+  Weight mantissa = (bits & ((UINT64_C (1) << 52) - 1)) | UINT64_C (1) << 52;
+  return shift >= 0 ? mantissa << shift : shift > -64 ? mantissa >> -shift : 0;
 }
 
-static bool
+static inline bool
 cheaper (const Window *w, const Best *b)
 {
-  if (!b->found)
-    return true;
   return w->infinite != b->infinite ? w->infinite < b->infinite : w->sum < b->sum;
 }
 
 static double
 value (const Best *b)
 {
-  if (!b->found)
+  if (b->infinite == UINT32_MAX)
     return NAN;
   return b->infinite > 0 ? INFINITY : (double) b->sum / ONE;
 }
 
-/* Bytes of a piece that lie in the general area. */
-static uint64_t
-usable (const CoopEngine *e, const CoopNode *n)
+static inline void
+push (Window *w, uint64_t addr, uint64_t bytes, Weight weight)
 {
-  uint64_t end = n->addr + n->bytes;
-  return (end < e->pool.limit ? end : e->pool.limit) - n->addr;
-}
-
-static void
-push (CoopEngine *e, Window *w, uint32_t p, double h)
-{
-  e->weight = coop_grow (e->weight, &e->weight_room, w->end + 1, sizeof *e->weight);
-  e->scanned = coop_grow (e->scanned, &e->scanned_room, w->end + 1, sizeof *e->scanned);
-  Weight weight = weigh (h);
-  e->scanned[w->end] = p;
-  e->weight[w->end++] = weight;
-  w->bytes += usable (e, &e->pool.node[p]);
+  *w->end++ = (CoopMember) { weight, addr, bytes };
+  w->bytes += bytes;
   if (weight == ~(Weight) 0)
     w->infinite++;
   else
     w->sum += weight;
 }
 
-static void
-shift (CoopEngine *e, Window *w)
+static inline void
+shift (Window *w)
 {
-  Weight weight = e->weight[w->first];
-  w->bytes -= usable (e, &e->pool.node[e->scanned[w->first]]);
-  if (weight == ~(Weight) 0)
+  const CoopMember *m = w->first++;
+  w->bytes -= m->bytes;
+  if (m->weight == ~(Weight) 0)
     w->infinite--;
   else
-    w->sum -= weight;
-  w->first++;
+    w->sum -= m->weight;
 }
 
+/* A window of enough bytes that is cheaper than `next`. */
 static void
-consider (const CoopEngine *e, const Window *w, Best *best, Best *next)
+consider (const CoopEngine *e, const Window *w, uint32_t last, Best *best, Best *next)
 {
-  const CoopNode *last = &e->pool.node[e->scanned[w->end - 1]];
-  Best this = { true, e->pool.node[e->scanned[w->first]].addr, last->addr + last->bytes, w->sum,
-                w->infinite };
+  const CoopNode *n = &e->pool.node[last];
+  Best this = { w->first->addr, n->addr + n->bytes, w->sum, w->infinite };
   if (cheaper (w, best))
     {
       *next = *best;
       *best = this;
     }
-  else if (cheaper (w, next))
+  else
     *next = this;
+}
+
+static void
+scan (CoopEngine *e, uint64_t need, CoopChoice *choice, Best *best, Best *next)
+{
+  const CoopNode *node = e->pool.node;
+  const CoopScale scale = coop_scale (e);
+  const uint64_t small_end = e->pool.small_end, limit = e->pool.limit;
+  Window w = { .first = e->member, .end = e->member };
+  for (uint32_t p = node[0].next; p != 0 && node[p].addr < limit; p = node[p].next)
+    {
+      const CoopNode *n = &node[p];
+      if (n->addr < small_end)
+        continue;
+      choice->visited++;
+      coop_look_ahead (node, p);
+      bool free = n->used == PIECE_FREE && n->claim == 0;
+      if (!free && !(n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor)))
+        {
+          w = (Window) { .first = e->member, .end = e->member };
+          continue;
+        }
+      uint64_t bytes = n->bytes < limit - n->addr ? n->bytes : limit - n->addr;
+      push (&w, n->addr, bytes, free ? 0 : weigh (coop_h (e, n->tensor, &scale)));
+      while (w.bytes - w.first->bytes >= need)
+        shift (&w);
+      if (w.bytes >= need && cheaper (&w, next))
+        consider (e, &w, p, best, next);
+    }
 }
 
 static void
 choose (CoopEngine *e, uint64_t need, CoopChoice *choice)
 {
-  Window w = { 0 };
-  Best best = { 0 }, next = { 0 };
-  const CoopNode *node = e->pool.node;
-  for (uint32_t p = node[0].next; p != 0 && node[p].addr < e->pool.limit; p = node[p].next)
-    {
-      const CoopNode *n = &node[p];
-      if (n->addr < e->pool.small_end)
-        continue;
-      choice->visited++;
-      bool free = n->used == PIECE_FREE && n->claim == 0;
-      if (!free && !(n->used == PIECE_USED && n->tensor != NULL && coop_evictable (e, n->tensor)))
-        {
-          w = (Window) { 0 };
-          continue;
-        }
-      push (e, &w, p, free ? 0 : coop_score (e, n->tensor).h);
-      while (w.bytes - usable (e, &node[e->scanned[w.first]]) >= need)
-        shift (e, &w);
-      if (w.bytes >= need)
-        consider (e, &w, &best, &next);
-    }
-  choice->found = choice->claim = best.found;
+  Best best = { .infinite = UINT32_MAX }, next = best;
+  e->member = coop_grow (e->member, &e->member_room, e->pool.n_pieces, sizeof *e->member);
+  scan (e, need, choice, &best, &next);
+  choice->found = choice->claim = best.infinite != UINT32_MAX;
   choice->cost = value (&best);
   choice->next_cost = value (&next);
-  if (best.found)
+  if (choice->found)
     {
       choice->lo = best.lo;
       choice->hi = best.hi;
     }
-  if (next.found)
+  if (next.infinite != UINT32_MAX)
     {
       choice->next_lo = next.lo;
       choice->next_hi = next.hi;

@@ -400,6 +400,9 @@ learn (CoopEngine *e, CoopOp *op, uint64_t cost)
   if (e->policy.v[COOP_PARAM_COST].i == COOP_COST_MODEL || mean == op->cost)
     return;
   op->cost = mean;
+  for (uint32_t i = 0; i < op->n_outputs; i++)
+    if (op->outputs[i] != NULL)
+      op->outputs[i]->known = 0;
   coop_emit_words (e, COOP_EVENT_COST, op->id, mean, 0, 0, 0);
 }
 

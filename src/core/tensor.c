@@ -123,14 +123,6 @@ coop_record_add_output (CoopOp *op, uint32_t i, CoopVersion *v)
   v->output = i;
 }
 
-bool
-coop_evictable (const CoopEngine *e, const CoopVersion *v)
-{
-  return (v->t.state == COOP_LIVE || v->t.state == COOP_BORROWED) && v->producer != NULL
-         && v->t.pin == COOP_PIN_NONE && v->t.pins == 0 && !v->t.chosen && !v->handing
-         && v->refused != e->clock + 1;
-}
-
 static bool
 needed (const CoopVersion *v)
 {
