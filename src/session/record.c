@@ -86,7 +86,7 @@ coop_session_apply (CoopSession *self, const CoopEvent *ev, const void *body)
   if (ev->kind == COOP_EVENT_WARNING)
     tell_warning (self, ev, body);
   self->end_seen |= ev->kind == COOP_EVENT_END;
-  self->next_seq = ev->seq + 1;
+  self->next_seq = coop_model_totals (self->model)->seq + 1;
   self->events++;
   self->rate_events++;
 }

@@ -109,8 +109,10 @@ gboolean
 coop_event_unpack (CoopEvent *ev, const CoopColumns *columns, const guint8 *rest, gsize rest_bytes,
                    GByteArray *body)
 {
-  const guint8 *map = columns_of (ev->kind), *end = rest + rest_bytes;
+  const guint8 *map = columns_of (ev->kind), *end;
   guint64 word;
+  rest = rest_bytes > 0 ? rest : (const guint8 *) ""; /* may be NULL, to which not even 0 may be added */
+  end = rest + rest_bytes;
   g_byte_array_set_size (body, 0);
   if (!get (&rest, end, &word) || word > G_MAXUINT16)
     return FALSE;

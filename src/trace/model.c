@@ -227,6 +227,9 @@ coop_model_apply (CoopModel *model, const CoopEvent *ev, const void *body, char 
   guint64 next = t->seq + 1;
   if (detail != NULL)
     *detail = NULL;
+  if (t->seq != G_MAXUINT64 && ev->seq < next)
+    return coop_apply_fault (&c, COOP_FAULT_SEQUENCE, "number %" G_GUINT64_FORMAT " comes again, or too late, where %"
+                             G_GUINT64_FORMAT " was due; the event is left out", ev->seq, next);
   if (ev->kind == COOP_EVENT_GAP && ev->u.gap.first == next)
     next += ev->u.gap.missing;
   if (ev->seq != next)

@@ -70,7 +70,7 @@ typedef struct {
 
 typedef enum {
   COOP_FAULT_NONE,
-  COOP_FAULT_SEQUENCE,   /* seq is not the successor and no gap says so */
+  COOP_FAULT_SEQUENCE,   /* seq is not the successor and no gap says so; or it comes again */
   COOP_FAULT_OVERLAP,    /* alloc over a used block */
   COOP_FAULT_BUDGET,     /* used bytes or an address past the budget */
   COOP_FAULT_FREE,       /* free, evict or hand-over of a block that is not there, or differs */
@@ -86,7 +86,9 @@ void coop_model_free (CoopModel *model);
 CoopModel *coop_model_copy (const CoopModel *model);
 
 /* Applies one event with its body. On a fault the model stays usable: the event is applied as far as
- * it makes sense and the fault is returned; *detail (may be NULL) gets a sentence to g_free. */
+ * it makes sense and the fault is returned; *detail (may be NULL) gets a sentence to g_free. An event
+ * whose number is not past the last one's is left out: the file, which is read in order of numbers,
+ * could not tell when it came. */
 CoopFault coop_model_apply (CoopModel *model, const CoopEvent *ev, const void *body, char **detail);
 
 const CoopModelTotals *coop_model_totals (const CoopModel *model);

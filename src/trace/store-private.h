@@ -6,6 +6,8 @@
  *   store-marks.c  decisions, texts, marks
  *   store-lod.c    usage over time
  *   store-lock.c   who writes
+ *   store-bind.c   values into statements
+ *   store-room.c   room for the last words on a full disk
  */
 #ifndef COOP_STORE_PRIVATE_H
 #define COOP_STORE_PRIVATE_H
@@ -46,7 +48,9 @@
   X (GAP, "INSERT INTO gap VALUES (?,?,?)")                                                         \
   X (KEYFRAME, "INSERT INTO layout_keyframe VALUES (?,?,?)")                                        \
   X (LOD, "INSERT OR REPLACE INTO usage_lod VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")                    \
-  X (SESSION, "UPDATE session SET end_ns = ?, state = ?, exit_code = ?")
+  X (SESSION, "UPDATE session SET end_ns = ?, state = ?, exit_code = ?")                            \
+  X (PAGES, "PRAGMA page_count")                                                                    \
+  X (MOST_PAGES, "PRAGMA max_page_count")
 
 typedef enum {
 #define X(ID, sql) COOP_STATEMENT_##ID,
@@ -74,7 +78,10 @@ struct CoopStore {
   guint batched;          /* events in the open batch */
   gint64 batch_begin;     /* monotonic us */
   guint64 events, since_keyframe;
+  guint64 next_seq;       /* after the last event written */
+  guint64 repeated;       /* left out: their numbers were written already, or passed by */
   guint64 lost;
+  gboolean size_limited;  /* RLIMIT_FSIZE */
   char *why;              /* set: writing has failed and is over */
   CoopIdMap lives;        /* block -> CoopLife */
   CoopIdMap running;      /* operator -> CoopRunning */
@@ -96,7 +103,7 @@ coop_store_ok (const CoopStore *store)
   return store->why == NULL;
 }
 
-/* Binds in order of the statement's parameters. NULL for 0 where 0 means none. */
+/* store-bind.c: binds in order of the statement's parameters. NULL for 0 where 0 means none. */
 typedef struct {
   sqlite3_stmt *statement;
   int n;
@@ -127,6 +134,16 @@ void coop_store_rows_mark (CoopStore *store, const CoopModel *model, const CoopE
 /* store-lod.c */
 void coop_store_lod_add (CoopStore *store, const CoopEvent *ev, const CoopModelTotals *totals);
 void coop_store_lod_flush (CoopStore *store);
+
+/* store-room.c */
+void coop_store_room_begin (CoopStore *store);
+/* In a batch, before COMMIT: the file gets all the room that it needs to take the log in. */
+void coop_store_room_keep (CoopStore *store);
+/* After a failure: the log is folded into that room, and a few pages may be added. */
+void coop_store_room_use (CoopStore *store);
+/* Before the last COMMIT: the file ends where its pages end. */
+void coop_store_room_end (CoopStore *store);
+const char *coop_store_full_text (const CoopStore *store);
 
 /* store-lock.c: the lock is a flock on FILE-lock, beside the trace, for as long as it is written.
  * It dies with its process; the file that a killed one leaves behind means nothing. It is not

@@ -20,56 +20,6 @@
 
 G_DEFINE_QUARK (coop-trace-error-quark, coop_trace_error)
 
-/* ---- binding ---- */
-
-CoopBind
-coop_bind (CoopStore *store, CoopStatement id)
-{
-  return (CoopBind) { store->statements[id], 0 };
-}
-
-void
-coop_bind_int (CoopBind *bind, guint64 value)
-{
-  sqlite3_bind_int64 (bind->statement, ++bind->n, (gint64) value);
-}
-
-void
-coop_bind_null (CoopBind *bind)
-{
-  sqlite3_bind_null (bind->statement, ++bind->n);
-}
-
-void
-coop_bind_id (CoopBind *bind, guint64 value)
-{
-  if (value == 0)
-    coop_bind_null (bind);
-  else
-    coop_bind_int (bind, value);
-}
-
-void
-coop_bind_addr (CoopBind *bind, guint64 value)
-{
-  if (value == COOP_NO_ADDR)
-    coop_bind_null (bind);
-  else
-    coop_bind_int (bind, value);
-}
-
-void
-coop_bind_real (CoopBind *bind, double value)
-{
-  sqlite3_bind_double (bind->statement, ++bind->n, value); /* SQLite makes NULL of NaN */
-}
-
-void
-coop_bind_text (CoopBind *bind, const char *text, gssize bytes)
-{
-  sqlite3_bind_text (bind->statement, ++bind->n, text, (int) bytes, SQLITE_STATIC);
-}
-
 /* ---- batches and failure ---- */
 
 void
@@ -89,7 +39,7 @@ static void
 fail_sqlite (CoopStore *store)
 {
   int code = sqlite3_extended_errcode (store->db);
-  const char *what = (code & 0xff) == SQLITE_FULL ? "the disk is full" : sqlite3_errmsg (store->db);
+  const char *what = (code & 0xff) == SQLITE_FULL ? coop_store_full_text (store) : sqlite3_errmsg (store->db);
   int system = sqlite3_system_errno (store->db);
   g_autofree char *why = (code & 0xff) == SQLITE_IOERR && system != 0
                            ? g_strdup_printf ("%s (%s)", what, g_strerror (system)) : g_strdup (what);
@@ -149,7 +99,7 @@ write_totals (CoopStore *store)
     { "searches", t->searches }, { "search_ns", t->search_ns }, { "ops", t->ops },
     { "op_ns", t->op_ns }, { "replays", t->replays }, { "replay_ns", t->replay_ns },
     { "ooms", t->ooms }, { "step", t->step }, { "missing_events", t->missing },
-    { "lost_events", store->lost },
+    { "lost_events", store->lost }, { "repeated_events", store->repeated },
   };
   for (guint i = 0; i < G_N_ELEMENTS (stats); i++)
     set_stat (store, stats[i].name, stats[i].value);
@@ -166,6 +116,7 @@ commit (CoopStore *store)
     return;
   coop_store_lod_flush (store);
   write_totals (store);
+  coop_store_room_keep (store);
   exec (store, "COMMIT");
   if (!coop_store_ok (store))
     return;
@@ -205,7 +156,14 @@ coop_store_append (CoopStore *store, const CoopModel *model, const CoopEvent *ev
       store->lost++;
       return;
     }
+  /* A row has the event's number, and rows are read in that order. The model leaves these out, too. */
+  if (ev->seq < store->next_seq)
+    {
+      store->repeated++;
+      return;
+    }
   coop_store_begin (store);
+  store->next_seq = ev->seq + 1;
   store->batched++;
   store->events++;
   store->totals = *coop_model_totals (model);
@@ -332,6 +290,7 @@ set_up (CoopStore *store, const char *const *meta)
     "INSERT INTO session VALUES (1, %" G_GINT64_FORMAT ", NULL, %d, NULL, %d)",
     g_get_real_time () * 1000, COOP_RUN_RUNNING, (int) getpid ());
   exec (store, identity);
+  coop_store_room_begin (store);
   coop_store_begin (store);
   exec (store, coop_sql_schema);
   exec (store, session);
@@ -431,22 +390,6 @@ coop_store_create (const char *path, const char *const *meta, GError **error)
 
 /* ---- closing ---- */
 
-/* The last words of a store that failed. Room for them: what the lock file kept, and the log once it
- * is folded into the file. */
-static void
-say_lost (CoopStore *store)
-{
-  g_autofree char *why = g_steal_pointer (&store->why);
-  if (ftruncate (store->lock_fd, 0) != 0)
-    g_debug ("%s: %s", store->path, g_strerror (errno));
-  sqlite3_wal_checkpoint_v2 (store->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-  coop_store_begin (store);
-  if (coop_store_ok (store))
-    {
-      set_stat (store, "lost_events", store->lost);
-      coop_store_set_meta (store, "trace_error", why);
-    }
-}
 
 static void
 write_session (CoopStore *store, CoopRunState state, int exit_code)
@@ -458,6 +401,45 @@ write_session (CoopStore *store, CoopRunState state, int exit_code)
   coop_bind_int (&bind, state);
   coop_bind_int (&bind, exit_code);
   coop_store_step (store, COOP_STATEMENT_SESSION);
+}
+
+/* The last words of a store that failed, into the room kept for them. */
+static void
+say_lost (CoopStore *store, CoopRunState state, int exit_code)
+{
+  g_autofree char *why = g_steal_pointer (&store->why);
+  if (ftruncate (store->lock_fd, 0) != 0)
+    g_debug ("%s: %s", store->path, g_strerror (errno));
+  coop_store_room_use (store);
+  coop_store_begin (store);
+  if (!coop_store_ok (store))
+    return;
+  set_stat (store, "lost_events", store->lost);
+  coop_store_set_meta (store, "trace_error", why);
+  write_session (store, state, exit_code);
+  coop_store_room_end (store);
+  exec (store, "COMMIT");
+}
+
+/* A trace without its indexes is whole; only questions take longer. Each is its own batch, so that the
+ * log is folded in between. */
+static void
+make_indexes (CoopStore *store)
+{
+  for (const char *rest = coop_sql_index; rest != NULL && *rest != 0 && coop_store_ok (store);)
+    {
+      sqlite3_stmt *statement = NULL;
+      coop_store_begin (store);
+      if (sqlite3_prepare_v2 (store->db, rest, -1, &statement, &rest) != SQLITE_OK
+          || (statement != NULL && sqlite3_step (statement) != SQLITE_DONE))
+        fail_sqlite (store);
+      sqlite3_finalize (statement);
+      commit (store);
+    }
+  if (coop_store_ok (store))
+    return;
+  g_debug ("%s: not all indexes: %s", store->path, store->why);
+  g_clear_pointer (&store->why, g_free);
 }
 
 /* One file that can be mailed; a reader that still has it open may keep it from that for now. */
@@ -472,21 +454,23 @@ make_one_file (CoopStore *store)
 gboolean
 coop_store_close (CoopStore *store, CoopRunState state, int exit_code, GError **error)
 {
-  gboolean whole = coop_store_ok (store);
   coop_store_begin (store);
   coop_store_open_rows (store);
   write_session (store, state, exit_code);
   commit (store);
-  exec (store, coop_sql_index);
-  if (!coop_store_ok (store))
+  gboolean whole = coop_store_ok (store);
+  if (whole)
     {
-      g_autofree char *why = g_strdup (store->why);
-      say_lost (store);
-      write_session (store, state, exit_code);
-      exec (store, "COMMIT");
+      make_indexes (store);
+      coop_store_begin (store);
+      coop_store_room_end (store);
+      commit (store);
+    }
+  else
+    {
       g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s; %" G_GUINT64_FORMAT " events are not in it",
-                   store->path, why, store->lost);
-      whole = FALSE;
+                   store->path, store->why, store->lost);
+      say_lost (store, state, exit_code);
     }
   make_one_file (store);
   store_free (store);

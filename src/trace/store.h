@@ -33,7 +33,8 @@ typedef struct CoopStore CoopStore;
 CoopStore *coop_store_create (const char *path, const char *const *meta, GError **error);
 
 /* Appends one event. `model` is the caller's, and has just applied the event: the store takes from it
- * what a row needs (used bytes, largest hole, lives of blocks). Batches by itself. */
+ * what a row needs (used bytes, largest hole, lives of blocks). Batches by itself. An
+ * event that the model leaves out is left out here, too, and counted in stat.repeated_events. */
 void coop_store_append (CoopStore *store, const CoopModel *model, const CoopEvent *ev, const void *body);
 /* Writes the batch if it is older than 50 ms. To be called when idle. */
 void coop_store_tick (CoopStore *store);

@@ -448,6 +448,11 @@ test_faults (void)
   CoopModel *model = coop_model_new ();
   CoopEvent ev = { .seq = 0, .ts = 100, .kind = COOP_EVENT_STEP };
   coop_model_apply (model, &ev, NULL, NULL);
+  ev.u.step.step = 7; /* the same number again: left out */
+  g_autofree char *again = NULL;
+  g_assert_cmpint (coop_model_apply (model, &ev, NULL, &again), ==, COOP_FAULT_SEQUENCE);
+  g_assert_cmpstr (again, ==, "number 0 comes again, or too late, where 1 was due; the event is left out");
+  g_assert_cmpuint (coop_model_totals (model)->step, ==, 0);
   ev.seq = 1;
   ev.ts = 99;
   g_autofree char *detail = NULL;

@@ -258,6 +258,53 @@ test_killed (void)
   place_clear (&place);
 }
 
+static gboolean
+take_number (gpointer user, int n, const char *const *names, const char *const *values, const int *types)
+{
+  *(guint64 *) user = g_ascii_strtoull (values[0], NULL, 10);
+  return FALSE;
+}
+
+/* Numbers that come again are counted, and cost nothing but themselves. */
+static void
+test_repeated (void)
+{
+  Place place = place_new ();
+  GError *error = NULL;
+  CoopGen *gen = coop_gen_new (9, BUDGET);
+  CoopModel *model = coop_model_new ();
+  CoopStore *store = coop_store_create (place.path, NULL, &error);
+  guint64 faults = 0, repeated = 0;
+  for (guint i = 0; i < 9000; i++)
+    {
+      const void *body;
+      const CoopEvent *ev = coop_gen_next (gen, &body);
+      for (guint times = i % 1000 == 999 ? 2 : 1; times > 0; times--)
+        {
+          faults += coop_model_apply (model, ev, body, NULL) != COOP_FAULT_NONE;
+          coop_store_append (store, model, ev, body);
+        }
+    }
+  g_assert_cmpuint (faults, ==, 9);
+  g_assert_cmpuint (coop_store_lost (store, NULL), ==, 0);
+  g_assert_true (coop_store_close (store, COOP_RUN_ENDED, 0, &error));
+  CoopReader *reader = coop_reader_open (place.path, &error);
+  coop_reader_query (reader, "SELECT value FROM stat WHERE name = 'repeated_events'", 5, take_number, &repeated, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (repeated, ==, 9);
+  CoopModel *read = coop_reader_model_at (reader, G_MAXINT64, &error);
+  g_autoptr (GBytes) a = coop_model_save_parts (model, FALSE);
+  g_autoptr (GBytes) b = coop_model_save_parts (read, FALSE);
+  g_assert_true (g_bytes_equal (a, b));
+  coop_model_free (read);
+  coop_reader_free (reader);
+  g_autoptr (GArray) findings = coop_check (place.path, 50, NULL, NULL, &error);
+  g_assert_cmpuint (findings->len, ==, 0);
+  coop_model_free (model);
+  coop_gen_free (gen);
+  place_clear (&place);
+}
+
 typedef struct {
   guint64 lost, rows;
   char *why;
@@ -325,29 +372,37 @@ test_disk_full (void)
   place_clear (&place);
 }
 
-/* The same with real write errors: the system allows no file over 3 MiB. */
+/* The same with real write errors: the system allows no file over so many bytes. */
 static void
-test_write_error (void)
+write_error (guint64 limit_bytes, guint64 n)
 {
   Place place = place_new ();
   int status;
   pid_t child = fork ();
   if (child == 0)
     {
-      struct rlimit limit = { 3u << 20, 3u << 20 };
+      struct rlimit limit = { limit_bytes, limit_bytes };
       signal (SIGXFSZ, SIG_IGN);
       setrlimit (RLIMIT_FSIZE, &limit);
       CoopGen *gen = coop_gen_new (8, BUDGET);
       CoopModel *model = coop_model_new ();
       CoopStore *store = coop_store_create (place.path, NULL, NULL);
-      record (gen, model, store, 100000);
+      record (gen, model, store, n);
       gboolean lost = coop_store_lost (store, NULL) > 0;
       _exit (lost && !coop_store_close (store, COOP_RUN_ENDED, 0, NULL) ? 0 : 1);
     }
   waitpid (child, &status, 0);
   g_assert_cmpint (status, ==, 0);
-  assert_told (place.path, 100000);
+  assert_told (place.path, n);
   place_clear (&place);
+}
+
+/* Where the limit cuts in: in the log, in the file while the log is folded, in both. */
+static void
+test_write_error (void)
+{
+  for (guint64 limit = 1 << 20; limit <= 6 << 20; limit += 700001)
+    write_error (limit, 100000);
 }
 
 int
@@ -361,6 +416,7 @@ main (int argc, char **argv)
   g_test_add_func ("/store/refusals", test_refusals);
   g_test_add_func ("/store/busy", test_busy);
   g_test_add_func ("/store/killed", test_killed);
+  g_test_add_func ("/store/repeated", test_repeated);
   g_test_add_func ("/store/disk-full", test_disk_full);
   g_test_add_func ("/store/write-error", test_write_error);
   return g_test_run ();
