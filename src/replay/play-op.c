@@ -95,20 +95,29 @@ do_steps (Attempt *a)
 }
 
 static void
+give_up_output (Attempt *a, guint i)
+{
+  if (a->addr[i] != COOP_NO_ADDR)
+    coop_engine_free (a->play->engine, a->addr[i]);
+  a->addr[i] = COOP_NO_ADDR;
+}
+
+/* What came last goes first. */
+static void
 give_up (Attempt *a)
 {
-  for (guint i = 0; i < a->op->n_outputs; i++)
-    if (a->addr[i] != COOP_NO_ADDR)
+  const CoopProgramOp *op = a->op;
+  for (guint i = op->n_steps; i-- > 0;)
+    if (op->steps[i].kind == COOP_STEP_OUT)
+      give_up_output (a, op->steps[i].index);
+    else if (op->steps[i].kind == COOP_STEP_TMP)
       {
-        coop_engine_free (a->play->engine, a->addr[i]);
-        a->addr[i] = COOP_NO_ADDR;
+        free_block (a->play, &a->block[freed_by (op, i)]);
+        if (!a->again)
+          free_block (a->play, &a->play->block[op->steps[i].index]);
       }
-  for (guint i = 0; i < a->op->n_steps; i++)
-    {
-      free_block (a->play, &a->block[i]);
-      if (a->op->steps[i].kind == COOP_STEP_TMP && !a->again)
-        free_block (a->play, &a->play->block[a->op->steps[i].index]);
-    }
+  for (guint i = op->n_outputs; i-- > 0;)
+    give_up_output (a, i);
 }
 
 static void
@@ -345,6 +354,15 @@ finish (CoopPlay *play, CoopCall *call, guint32 line, const guint64 *addr)
   take_outputs (play, op, outputs, written);
 }
 
+/* What the run let go of between the end of the operator and the moves that followed. */
+static void
+let_go_early (CoopPlay *play, guint32 line)
+{
+  const GArray *lines = play->program->lines;
+  for (guint i = line + 1; i < lines->len && g_array_index (lines, CoopProgramLine, i).early; i++)
+    coop_play_let_go (play, &g_array_index (lines, CoopProgramLine, i));
+}
+
 static void
 stress (CoopPlay *play)
 {
@@ -400,6 +418,7 @@ coop_play_op (CoopPlay *play, guint32 line)
   if (op->failed)
     return op_raised (play, &call, op);
   finish (play, &call, line, addr);
+  let_go_early (play, line);
   coop_play_act (play);
   stress (play);
   return TRUE;

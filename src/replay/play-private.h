@@ -25,6 +25,7 @@ typedef struct {
   guint32 *replays;        /* by line: how often its operator was run again */
   CoopPlayHost *hosts;
   guint64 seq, since_stress, replayed;
+  gboolean exact;          /* as recorded: storages were let go when records no longer held them */
   gboolean retry;          /* an operator that is refused memory can be tried again */
 } CoopPlay;
 
@@ -36,6 +37,8 @@ void coop_play_place (CoopPlay *play, const CoopAction *action);
 /* Evicts all that may go. */
 void coop_play_evict_all (CoopPlay *play);
 void coop_play_release (CoopPlay *play, guint32 slot);
+/* Of a line RELEASE or FREE. */
+void coop_play_let_go (CoopPlay *play, const CoopProgramLine *line);
 /* Made when first asked for; gone with TENSOR_GONE. */
 CoopPlayHost *coop_play_host (CoopPlay *play, CoopTensor *tensor);
 

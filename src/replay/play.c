@@ -170,9 +170,12 @@ coop_play_release (CoopPlay *play, guint32 slot)
   play->tensor[slot] = NULL;
   if (t == NULL)
     return;
-  coop_play_host (play, t)->user_gone = TRUE;
-  if (!coop_play_host (play, t)->record_holds)
-    let_go (play, t);
+  CoopPlayHost *host = coop_play_host (play, t);
+  host->user_gone = TRUE;
+  if (host->record_holds && !play->exact)
+    return;
+  host->record_holds = FALSE;
+  let_go (play, t);
 }
 
 void
@@ -236,7 +239,6 @@ adopt (CoopPlay *play, const CoopProgramLine *line, guint64 addr)
   CoopAdopt a = { .addr = addr, .requested = line->bytes, .kind = (CoopKind) line->tensor_kind,
                   .pin = (CoopPin) line->pin };
   play->tensor[line->slot] = coop_engine_adopt (play->engine, &a);
-  coop_play_act (play);
   return TRUE;
 }
 
@@ -245,7 +247,11 @@ play_const (CoopPlay *play, const CoopProgramLine *line)
 {
   guint64 addr;
   if (coop_play_alloc (play, NULL, line->bytes, &addr))
-    return adopt (play, line, addr);
+    {
+      adopt (play, line, addr);
+      coop_play_act (play);
+      return TRUE;
+    }
   if (play->out->plain_ns == 0)
     play->out->result = COOP_PLAY_CONSTANTS;
   return FALSE;
@@ -269,10 +275,23 @@ play_set (CoopPlay *play, const CoopProgramLine *line)
     return TRUE;
   policy.v[line->param] = line->value;
   coop_engine_set_policy (play->engine, &policy, (CoopSource) line->source, 0);
-  coop_play_act (play);
   return TRUE;
 }
 
+void
+coop_play_let_go (CoopPlay *play, const CoopProgramLine *line)
+{
+  if (line->kind == COOP_DO_RELEASE)
+    {
+      coop_play_release (play, line->slot);
+      return;
+    }
+  if (play->block[line->block] != 0)
+    coop_engine_free (play->engine, play->block[line->block] - 1);
+  play->block[line->block] = 0;
+}
+
+/* What is due is acted upon after operators, as a live host does: not where the user lets go. */
 static gboolean
 play_line (CoopPlay *play, guint32 i)
 {
@@ -284,19 +303,14 @@ play_line (CoopPlay *play, guint32 i)
     case COOP_DO_OP:
       return coop_play_op (play, i);
     case COOP_DO_RELEASE:
-      coop_play_release (play, line->slot);
-      coop_play_act (play);
+    case COOP_DO_FREE:
+      if (!line->early)
+        coop_play_let_go (play, line);
       return TRUE;
     case COOP_DO_TOUCH:
       return coop_play_touch (play, line);
     case COOP_DO_TMP:
       return play_tmp (play, line);
-    case COOP_DO_FREE:
-      if (play->block[line->block] != 0)
-        coop_engine_free (play->engine, play->block[line->block] - 1);
-      play->block[line->block] = 0;
-      coop_play_act (play);
-      return TRUE;
     case COOP_DO_ADOPT:
       return adopt (play, line, play->block[line->block] - 1);
     case COOP_DO_PIN:
@@ -352,6 +366,7 @@ coop_play (const CoopProgram *program, const CoopPlayOptions *options, CoopPlayO
   play.tensor = g_new0 (CoopTensor *, program->n_slots + 1);
   play.block = g_new0 (guint64, program->n_blocks + 1);
   play.replays = g_new0 (guint32, program->lines->len + 1);
+  play.exact = options->as_recorded && program->has_policy;
   emit_names (&play);
   play.engine = coop_engine_new (&engine);
   play_lines (&play);

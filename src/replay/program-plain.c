@@ -406,10 +406,19 @@ read_const (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
   return TRUE;
 }
 
+/* Such lines follow their operator at once. */
+static gboolean
+is_early (Reader *r, const CoopJsonValue *line)
+{
+  guint n = r->p->lines->len;
+  const CoopProgramLine *last = n > 0 ? &g_array_index (r->p->lines, CoopProgramLine, n - 1) : NULL;
+  return flag (line, "early") && last != NULL && (last->kind == COOP_DO_OP || last->early);
+}
+
 static gboolean
 read_release (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
 {
-  CoopProgramLine add = { .kind = COOP_DO_RELEASE };
+  CoopProgramLine add = { .kind = COOP_DO_RELEASE, .early = is_early (r, line) };
   if (v->type != COOP_JSON_NUMBER || !v->whole)
     return wrong (r, "\"rel\" is no id");
   if (!release (r, v->u, &add.slot))
@@ -460,7 +469,7 @@ read_tmp (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
 static gboolean
 read_free (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
 {
-  CoopProgramLine add = { .kind = COOP_DO_FREE };
+  CoopProgramLine add = { .kind = COOP_DO_FREE, .early = is_early (r, line) };
   if (v->type != COOP_JSON_NUMBER || !v->whole)
     return wrong (r, "\"free\" is no block");
   if (!block_ends (r, v->u, &add.block))

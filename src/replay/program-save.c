@@ -159,7 +159,7 @@ add_line (GString *out, const CoopProgram *p, const CoopProgramLine *line)
       add_op (out, p, line->op);
       return TRUE;
     case COOP_DO_RELEASE:
-      g_string_append_printf (out, "{\"rel\":%u}", line->slot);
+      g_string_append_printf (out, "{\"rel\":%u%s}", line->slot, line->early ? ",\"early\":true" : "");
       return TRUE;
     case COOP_DO_TOUCH:
       if (line->slot == COOP_NO_SLOT)
@@ -173,7 +173,7 @@ add_line (GString *out, const CoopProgram *p, const CoopProgramLine *line)
       g_string_append_printf (out, "{\"tmp\":[%u,%" G_GUINT64_FORMAT "]}", line->block, line->bytes);
       return TRUE;
     case COOP_DO_FREE:
-      g_string_append_printf (out, "{\"free\":%u}", line->block);
+      g_string_append_printf (out, "{\"free\":%u%s}", line->block, line->early ? ",\"early\":true" : "");
       return TRUE;
     case COOP_DO_ADOPT:
       g_string_append_printf (out, "{\"adopt\":[%u,%u,%" G_GUINT64_FORMAT ",\"%s\",\"%s\"]}", line->slot,

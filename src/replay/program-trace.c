@@ -215,6 +215,21 @@ on_release (Reader *r, const CoopEvent *ev)
   coop_program_add (r->p, &add);
 }
 
+/* State was moved after an operator: what was let go between its end and this went before. */
+static void
+on_move (Reader *r)
+{
+  guint n = r->p->lines->len, first = n;
+  if (innermost (r) != NULL)
+    return;
+  while (first > 0 && (g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_RELEASE
+                       || g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_FREE))
+    first--;
+  if (first > 0 && g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_OP)
+    for (guint i = first; i < n; i++)
+      g_array_index (r->p->lines, CoopProgramLine, i).early = TRUE;
+}
+
 /* ---- tensors ---- */
 
 static void
@@ -522,6 +537,9 @@ take (gpointer user, const CoopEvent *ev, const void *body)
       break;
     case COOP_EVENT_RELEASE:
       on_release (r, ev);
+      break;
+    case COOP_EVENT_MOVE:
+      on_move (r);
       break;
     case COOP_EVENT_TENSOR:
       on_tensor (r, ev, body);

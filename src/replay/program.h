@@ -21,6 +21,7 @@
  *       | ["rel",id] ..] what it does to memory, in order (without: its outputs, in order)
  *   {"tmp":[block,bytes]} {"free":block}         a block that is no tensor (yet)
  *   {"adopt":[id,block,bytes,"kind","pin"]}          which becomes one
+ *   {"rel":id,"early":true} (also free)          before the moves that the operator before it made due
  *   {"touch":[id,"brief"|"escape"|"keep"|"state"]}  is brought back, or made to stay for ever
  *   {"pin":[id,"pin"]}                           stays from here on, as it is
  *   {"set":["parameter","value","source"]}       somebody changed the policy during the run
@@ -89,6 +90,7 @@ typedef struct {
   guint32 slot, block;
   guint32 use;               /* TOUCH */
   guint8 tensor_kind, pin;   /* CONST, ADOPT; PIN */
+  gboolean early;            /* RELEASE, FREE: before the host acts on what the operator before it made due */
   guint32 param, source;     /* SET */
   CoopValue value;
   guint64 bytes;
