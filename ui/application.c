@@ -98,30 +98,58 @@ window_for_next (CoopApplication *self)
   return COOP_WINDOW (coop_window_new (GTK_APPLICATION (self)));
 }
 
+/* A run asked for on a command line, until it is known whether it starts. */
+typedef struct {
+  CoopApplication *self;
+  GApplicationCommandLine *from;
+} Asked;
+
+static void
+asked_free (gpointer data, GClosure *closure)
+{
+  Asked *asked = data;
+  g_object_unref (asked->from);
+  g_free (asked);
+}
+
+static void
+answer (CoopWindow *answering, gboolean ok, Asked *asked)
+{
+  g_autoptr (CoopWindow) window = g_object_ref (answering); /* it may go */
+  CoopApplication *self = asked->self;
+  const char *said = coop_window_get_said (window);
+  if (!ok)
+    {
+      g_application_command_line_printerr (asked->from, "coopscope: %s\n", said ? said : "");
+      if (self->waiting == asked->from)
+        done (window, 2, self);
+      else if (g_application_command_line_get_is_remote (asked->from))
+        g_application_command_line_set_exit_status (asked->from, 2);
+      else
+        self->status = 2;
+    }
+  g_signal_handlers_disconnect_by_data (window, asked);
+}
+
 static void
 start_run (CoopApplication *self, GApplicationCommandLine *from, CoopCommandLine *line)
 {
   CoopWindow *window = window_for_next (self);
+  Asked *asked = g_new (Asked, 1);
+  *asked = (Asked) { self, g_object_ref (from) };
+  g_signal_connect_data (window, "started", G_CALLBACK (answer), asked, asked_free, 0);
   if (g_application_command_line_get_is_remote (from))
     line->run.envp = g_strdupv ((char **) g_application_command_line_get_environ (from));
   if (line->quit_when_done)
     {
-      self->waiting = g_object_ref (from);
+      g_set_object (&self->waiting, from);
       g_signal_connect (window, "done", G_CALLBACK (done), self);
     }
   gtk_window_present (GTK_WINDOW (window));
-  gboolean started = line->run.argv ? coop_window_run (window, &line->run)
-                                    : coop_window_attach (window, line->attach);
-  if (started)
-    return;
-  const char *said = coop_window_get_said (window);
-  g_application_command_line_printerr (from, "coopscope: %s\n", said ? said : "");
-  g_application_command_line_set_exit_status (from, 2);
-  if (line->quit_when_done)
-    {
-      g_clear_object (&self->waiting);
-      gtk_window_destroy (GTK_WINDOW (window));
-    }
+  if (line->run.argv)
+    coop_window_run (window, &line->run);
+  else
+    answer (window, coop_window_attach (window, line->attach), asked);
 }
 
 static void
@@ -153,10 +181,7 @@ coop_application_command_line (GApplication *application, GApplicationCommandLin
       status = 2;
     }
   else if (line.run.argv || line.attach > 0)
-    {
-      start_run (self, from, &line);
-      status = g_application_command_line_get_exit_status (from);
-    }
+    start_run (self, from, &line);
   else if (line.files && line.files[0])
     open_files (self, here, line.files);
   else

@@ -20,7 +20,8 @@ typedef struct {
   int chart_width, chart_height;
   double chart_scale;
   double point_x, point_y;
-  guint64 event;
+  guint64 event, ts;       /* ts: G_MAXUINT64 unless the event is to be found by its time */
+  int evictions;           /* to go on by, from `event` */
   gboolean paused, quit;
 } Wishes;
 
@@ -48,6 +49,7 @@ typedef struct {
   guint64 usage_ts;
   GArray *points;
   gboolean moving, last;  /* more is to come by itself; this was the last time that it was */
+  gboolean halted;        /* the view has just been paused */
 } Work;
 
 /* ---- shots ---- */
@@ -228,9 +230,9 @@ answer (Work *work)
   if (at >= 0 && !scene->pieces[at].used)
     return coop_words_for_hole (scene, at);
   guint64 block = at >= 0 ? scene->frame->pieces[at].block : wishes->map.selected;
-  if (block == 0)
+  if (block == 0 || !scene)
     return NULL;
-  char *text = coop_lens_describe (work->camera->lens, block);
+  char *text = coop_lens_describe (work->camera->lens, scene->frame, block);
   return text || at < 0 ? text : coop_words_for_piece (scene, at);
 }
 
@@ -244,7 +246,7 @@ put_in_words (Work *work, const Wishes *before, gint64 now, gboolean fresh)
   gboolean due = live ? work->moving && now - work->words_at >= WORDS_US : fresh || !parts->events;
   gboolean moved = before->point_x != work->wishes.point_x || before->point_y != work->wishes.point_y
                    || before->map.selected != work->wishes.map.selected;
-  due = due || work->last;
+  due = due || work->last || work->halted;
   if (!due && !moved)
     return FALSE;
   g_clear_pointer (&parts->answer, g_free);
@@ -253,10 +255,11 @@ put_in_words (Work *work, const Wishes *before, gint64 now, gboolean fresh)
     return TRUE;
   work->words_at = now;
   coop_lens_health (lens, &parts->health);
-  if (!work->wishes.paused || !parts->events)
+  if (!work->wishes.paused || work->halted || !parts->events)
     {
+      guint64 seq = work->halted && parts->scene ? parts->scene->frame->totals.seq : G_MAXUINT64;
       g_clear_pointer (&parts->events, g_ptr_array_unref);
-      parts->events = coop_lens_events (lens, N_EVENTS);
+      parts->events = coop_lens_events (lens, seq, N_EVENTS);
       parts->events_serial++;
     }
   return TRUE;
@@ -281,6 +284,9 @@ shoot (Work *work, const Wishes *before)
   gint64 now = g_get_monotonic_time ();
   gboolean map_changed = !same_map (before, &work->wishes);
   gboolean chart_changed = !same_chart (before, &work->wishes);
+  work->halted = work->wishes.paused && (!before->paused || !work->parts.still) && work->frame
+                 && coop_lens_is_live (work->camera->lens);
+  work->parts.still = work->wishes.paused && work->frame;
   gboolean fresh = look (work), changed = FALSE;
   if (fresh || map_changed || (work->frame && !work->parts.scene))
     changed |= paint_map (work);
@@ -305,12 +311,35 @@ next_wishes (Work *work, guint *serial)
       break;
   *serial = camera->serial;
   work->wishes = camera->wishes;
+  camera->wishes.ts = G_MAXUINT64;
+  camera->wishes.evictions = 0;
   g_mutex_unlock (&camera->mutex);
 
   gboolean moving = coop_lens_is_moving (camera->lens);
   work->last = work->moving && !moving;
   work->moving = moving;
   return !work->wishes.quit;
+}
+
+/* What was asked for in other terms, as the number of an event. */
+static void
+find_event (Work *work)
+{
+  CoopCamera *camera = work->camera;
+  Wishes *wishes = &work->wishes;
+  guint64 event = MIN (wishes->event, work->parts.last_event);
+  if (wishes->ts != G_MAXUINT64)
+    event = coop_lens_event_at (camera->lens, wishes->ts);
+  for (int i = 0; i < ABS (wishes->evictions); i++)
+    event = coop_lens_next_eviction (camera->lens, event, wishes->evictions < 0);
+  if (wishes->ts != G_MAXUINT64 || wishes->evictions != 0)
+    {
+      g_mutex_lock (&camera->mutex);
+      if (camera->wishes.event == wishes->event) /* else something newer was asked for */
+        camera->wishes.event = event;
+      g_mutex_unlock (&camera->mutex);
+    }
+  wishes->event = event;
 }
 
 static gpointer
@@ -335,7 +364,7 @@ camera_thread (gpointer data)
       Wishes before = work.wishes;
       if (!next_wishes (&work, &serial))
         break;
-      work.wishes.event = MIN (work.wishes.event, work.parts.last_event);
+      find_event (&work);
       shoot (&work, &before);
     }
   if (work.frame)
@@ -352,7 +381,7 @@ camera_new (CoopLens *lens)
 {
   CoopCamera *camera = g_new0 (CoopCamera, 1);
   camera->lens = lens;
-  camera->wishes.event = G_MAXUINT64;
+  camera->wishes.event = camera->wishes.ts = G_MAXUINT64;
   camera->wishes.point_x = camera->wishes.point_y = -1;
   g_mutex_init (&camera->mutex);
   g_cond_init (&camera->cond);
@@ -479,5 +508,23 @@ coop_camera_set_event (CoopCamera *camera, guint64 seq)
 {
   g_mutex_lock (&camera->mutex);
   WISH (camera, event, seq);
+  camera->wishes.ts = G_MAXUINT64;
+  camera->wishes.evictions = 0;
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_set_time (CoopCamera *camera, guint64 ts)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, ts, ts);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_step_eviction (CoopCamera *camera, int n)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, evictions, camera->wishes.evictions + n);
   g_mutex_unlock (&camera->mutex);
 }

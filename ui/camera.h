@@ -29,6 +29,7 @@ typedef struct {
   GPtrArray *events;      /* CoopEventLine, newest last; may be NULL */
   char *answer;           /* about what is pointed at, else about the selected block; NULL: neither */
   CoopSessionHealth health;
+  gboolean still;         /* the view was paused: all parts are of the scene's event */
   guint64 last_event;     /* of a file: number of its last event, and how its run ended */
   CoopRunState file_state;
   int file_exit;
@@ -59,10 +60,13 @@ void coop_camera_set_theme (CoopCamera *camera, gboolean dark, gboolean contrast
 void coop_camera_point (CoopCamera *camera, double x, double y);
 /* Block to mark, and to describe while nothing is pointed at; 0: none. */
 void coop_camera_select (CoopCamera *camera, guint64 block);
-/* Keeps the frame it has; pictures still follow size and theme. */
+/* Keeps the frame it has, and brings events and words to it; pictures still follow size and theme. */
 void coop_camera_set_paused (CoopCamera *camera, gboolean paused);
 /* Of a file: the event after which it is shown; past the end means the end. */
 void coop_camera_set_event (CoopCamera *camera, guint64 seq);
+/* The same by its time, and by counting evictions on from what is shown: n < 0 goes back. */
+void coop_camera_set_time (CoopCamera *camera, guint64 ts);
+void coop_camera_step_eviction (CoopCamera *camera, int n);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (CoopCamera, coop_camera_free)
 

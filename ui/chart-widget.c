@@ -18,11 +18,12 @@ struct _CoopChartWidget
   guint64 now;
   double pointer_x; /* NaN: outside */
   int width, height;
+  gboolean seekable;
 };
 
 G_DEFINE_FINAL_TYPE (CoopChartWidget, coop_chart_widget, GTK_TYPE_WIDGET)
 
-static guint resized_signal;
+static guint resized_signal, sought_signal;
 
 static const CoopChartShot *
 chart_of (CoopChartWidget *self)
@@ -100,6 +101,20 @@ leave (GtkEventControllerMotion *controller, CoopChartWidget *self)
 }
 
 static void
+drag_begin (GtkGestureDrag *drag, double x, double y, CoopChartWidget *self)
+{
+  coop_chart_widget_seek (self, x);
+}
+
+static void
+drag_update (GtkGestureDrag *drag, double dx, double dy, CoopChartWidget *self)
+{
+  double x, y;
+  if (gtk_gesture_drag_get_start_point (drag, &x, &y))
+    coop_chart_widget_seek (self, x + dx);
+}
+
+static void
 coop_chart_widget_size_allocate (GtkWidget *widget, int width, int height, int baseline)
 {
   CoopChartWidget *self = COOP_CHART_WIDGET (widget);
@@ -136,6 +151,8 @@ coop_chart_widget_class_init (CoopChartWidgetClass *class)
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_IMG);
   resized_signal = g_signal_new ("resized", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                  NULL, G_TYPE_NONE, 0);
+  sought_signal = g_signal_new ("sought", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                G_TYPE_NONE, 1, G_TYPE_UINT64);
 }
 
 static void
@@ -153,6 +170,10 @@ coop_chart_widget_init (CoopChartWidget *self)
   g_signal_connect (controller, "motion", G_CALLBACK (motion), self);
   g_signal_connect (controller, "leave", G_CALLBACK (leave), self);
   gtk_widget_add_controller (GTK_WIDGET (self), controller);
+  GtkGesture *drag = gtk_gesture_drag_new ();
+  g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
+  g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (drag));
   g_signal_connect_swapped (self, "notify::scale-factor", G_CALLBACK (gtk_widget_queue_allocate), self);
 }
 
@@ -190,4 +211,19 @@ coop_chart_widget_set_now (CoopChartWidget *self, guint64 ts)
     return;
   self->now = ts;
   gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+void
+coop_chart_widget_set_seekable (CoopChartWidget *self, gboolean seekable)
+{
+  self->seekable = seekable;
+  gtk_widget_set_cursor_from_name (GTK_WIDGET (self), seekable ? "pointer" : NULL);
+}
+
+void
+coop_chart_widget_seek (CoopChartWidget *self, double x)
+{
+  const CoopChartShot *chart = chart_of (self);
+  if (chart && self->seekable)
+    g_signal_emit (self, sought_signal, 0, coop_chart_ts (&chart->view, x * chart->scale));
 }

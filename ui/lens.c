@@ -160,15 +160,76 @@ take_event (gpointer user, const CoopEvent *ev, const void *body)
   return TRUE;
 }
 
+static GPtrArray *
+events_of_session (CoopLens *lens, guint64 seq, guint n)
+{
+  GPtrArray *lines = coop_session_events (lens->session, seq == G_MAXUINT64 ? n : G_MAXUINT);
+  guint end = lines->len;
+  while (end > 0 && ((CoopEventLine *) lines->pdata[end - 1])->seq > seq)
+    end--;
+  g_ptr_array_set_size (lines, (int) end);
+  if (end > n)
+    g_ptr_array_remove_range (lines, 0, end - n);
+  return lines;
+}
+
 GPtrArray *
-coop_lens_events (CoopLens *lens, guint n)
+coop_lens_events (CoopLens *lens, guint64 seq, guint n)
 {
   if (lens->session)
-    return coop_session_events (lens->session, n);
+    return events_of_session (lens, seq, n);
   Taking taking = { lens, g_ptr_array_new_with_free_func (event_line_free) };
   if (lens->model)
     coop_reader_events (lens->reader, lens->seq >= n ? lens->seq - n + 1 : 0, take_event, &taking, NULL);
   return taking.lines;
+}
+
+static gboolean
+take_number (gpointer user, int n, const char *const *names, const char *const *values, const int *types)
+{
+  if (values[0])
+    *(guint64 *) user = g_ascii_strtoull (values[0], NULL, 10);
+  return FALSE;
+}
+
+/* The number that a query finds, else `otherwise`. */
+static guint64
+look_up (CoopLens *lens, guint64 otherwise, const char *format, guint64 value, guint64 kind)
+{
+  g_autofree char *sql = g_strdup_printf (format, value, kind);
+  guint64 found = otherwise;
+  if (lens->reader)
+    coop_reader_query (lens->reader, sql, 5, take_number, &found, NULL);
+  return found;
+}
+
+/* By halving: events are numbered in the order of time, but only numbers are indexed. */
+guint64
+coop_lens_event_at (CoopLens *lens, guint64 ts)
+{
+  guint64 low = 0, high = lens->last;
+  while (low < high)
+    {
+      guint64 middle = high - (high - low) / 2;
+      guint64 then = look_up (lens, 0, "SELECT ts FROM event WHERE seq <= %" G_GUINT64_FORMAT
+                                       " ORDER BY seq DESC LIMIT 1", middle, 0);
+      if (then <= ts)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+  return low;
+}
+
+guint64
+coop_lens_next_eviction (CoopLens *lens, guint64 seq, gboolean back)
+{
+  return look_up (lens, seq,
+                  back ? "SELECT max(seq) FROM event WHERE seq < %" G_GUINT64_FORMAT
+                         " AND kind = %" G_GUINT64_FORMAT
+                       : "SELECT min(seq) FROM event WHERE seq > %" G_GUINT64_FORMAT
+                         " AND kind = %" G_GUINT64_FORMAT,
+                  seq, COOP_EVENT_EVICT);
 }
 
 /* The piece of a block in the file's frame. */
@@ -196,13 +257,13 @@ add_shape (GString *text, const CoopTensorInfo *tensor)
 }
 
 char *
-coop_lens_describe (CoopLens *lens, guint64 block)
+coop_lens_describe (CoopLens *lens, const CoopFrame *frame, guint64 block)
 {
   CoopMapPiece piece;
   CoopTensorInfo tensor;
   CoopOpInfo op;
   if (lens->session)
-    return coop_session_describe_block (lens->session, block);
+    return coop_session_describe_in (lens->session, frame, block);
   if (!lens->model || !find_piece (lens, block, &piece))
     return NULL;
 

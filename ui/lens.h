@@ -26,10 +26,15 @@ guint64 coop_lens_last_event (CoopLens *lens, CoopRunState *state, int *exit);
 CoopFrame *coop_lens_frame (CoopLens *lens, guint64 seq, GError **error);
 /* About n points (element CoopChartPoint) over the whole run. */
 GArray *coop_lens_usage (CoopLens *lens, guint n);
-/* At most n events up to the frame (CoopEventLine, newest last). */
-GPtrArray *coop_lens_events (CoopLens *lens, guint n);
-/* A block of the frame, explained; NULL if it is gone. g_free. */
-char *coop_lens_describe (CoopLens *lens, guint64 block);
+/* At most n events up to event seq (CoopEventLine, newest last). Of a session fewer, should they be so
+ * old that they are no longer kept. */
+GPtrArray *coop_lens_events (CoopLens *lens, guint64 seq, guint n);
+/* A block of the frame, explained; NULL if it is not in it. g_free. */
+char *coop_lens_describe (CoopLens *lens, const CoopFrame *frame, guint64 block);
+/* Of a file: the last event before or at a time, and the next eviction after (before) event seq: seq
+ * itself if there is none. */
+guint64 coop_lens_event_at (CoopLens *lens, guint64 ts);
+guint64 coop_lens_next_eviction (CoopLens *lens, guint64 seq, gboolean back);
 void coop_lens_health (CoopLens *lens, CoopSessionHealth *health);
 
 G_END_DECLS

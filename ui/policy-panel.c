@@ -154,3 +154,29 @@ coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live)
   for (int i = 0; i < COOP_N_PARAMS; i++)
     coop_policy_row_set_live (self->rows[i], live);
 }
+
+/* The evictor stands for its preset: with it change the exponents that the preset names. */
+static void
+apply_evictor (CoopPolicyPanel *self, CoopEvictorName evictor, CoopSession *session)
+{
+  CoopPolicy policy, before;
+  guint64 mask = 0;
+  for (int i = 0; i < COOP_N_PARAMS; i++)
+    policy.v[i] = coop_policy_row_get_value (self->rows[i]);
+  before = policy;
+  coop_policy_preset (&policy, evictor);
+  for (int i = 0; i < COOP_N_PARAMS; i++)
+    if (!coop_value_equal ((CoopParam) i, before.v[i], policy.v[i]) || i == COOP_PARAM_EVICTOR)
+      mask |= (guint64) 1 << i;
+  coop_session_set_policy (session, &policy, mask, COOP_SOURCE_PRESET);
+}
+
+void
+coop_policy_panel_apply (CoopPolicyPanel *self, CoopParam param, CoopSession *session)
+{
+  CoopValue value = coop_policy_panel_get_value (self, param);
+  if (param == COOP_PARAM_EVICTOR)
+    apply_evictor (self, (CoopEvictorName) value.i, session);
+  else
+    coop_session_set_param (session, param, value, COOP_SOURCE_SLIDER);
+}

@@ -6,7 +6,7 @@
 
 #include <gtk/gtk.h>
 
-#include "core/policy.h"
+#include "session/session.h"
 
 G_BEGIN_DECLS
 
@@ -24,6 +24,8 @@ void coop_policy_panel_set_initial (CoopPolicyPanel *self, const CoopPolicy *pol
 CoopValue coop_policy_panel_get_value (CoopPolicyPanel *self, CoopParam param);
 /* The slider of the budget reaches at least this far; it never shrinks under the pointer. */
 void coop_policy_panel_reach (CoopPolicyPanel *self, guint64 bytes);
+/* Tells the script what a person has set a parameter to; with the evictor goes its preset. */
+void coop_policy_panel_apply (CoopPolicyPanel *self, CoopParam param, CoopSession *session);
 /* FALSE: values are shown but cannot be changed. */
 void coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live);
 

@@ -1,197 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run page: takes the camera's newest shot from a low-priority timer, so that input and the
- * accessibility bus come first, and hands its parts to the widgets. The map follows every shot; words
- * and numbers change four times a second, since nobody reads faster.
+ * accessibility bus come first, and passes on to camera and session what a person does.
  */
 #include "config.h"
 
-#include "run-page.h"
+#include "run-page-private.h"
 
 #include <adwaita.h>
 #include <glib/gi18n.h>
 
-#include "camera.h"
 #include "chart-widget.h"
-#include "format.h"
-#include "grab-note.h"
+#include "drawer.h"
 #include "headline.h"
 #include "legend.h"
 #include "map-widget.h"
 #include "oom-card.h"
 #include "policy-panel.h"
 #include "run-words.h"
-#include "table.h"
+#include "scrubber.h"
 
 #define TICK_MS 33
-#define WORDS_US (G_USEC_PER_SEC / 4)
-/* A list makes a row for every item anew when it is replaced, which takes its time: while all moves,
- * only as many are shown as can be seen; once it stands still, those that one may want to search. */
-#define ROWS_MOVING 16
-#define ROWS_STILL 200
-
-struct _CoopRunPage
-{
-  GtkWidget parent_instance;
-
-  GtkWidget *flap, *panel, *headline, *oom, *map, *waiting, *spinner,
-      *waiting_text, *legend, *scrubber, *scrub_text, *scrub_scale, *chart, *chart_legend, *card, *drawer,
-      *tables;
-  GtkWidget *events, *blocks, *counters;
-
-  CoopSession *session; /* NULL for a file */
-  CoopCamera *camera;
-  CoopShot *shot;
-  CoopGrabNote *note;
-  guint timer;
-  gint64 words_at;
-  guint events_serial, blocks_serial;
-  guint64 selected;
-  gboolean paused, rows_moving, setting_scrub, failed;
-};
 
 G_DEFINE_FINAL_TYPE (CoopRunPage, coop_run_page, GTK_TYPE_WIDGET)
 
 enum { PROP_PAUSED = 1, PROP_PANEL_SHOWN, PROP_DRAWER_SHOWN, N_PROPS };
 static GParamSpec *props[N_PROPS];
-enum { REFRESHED, FAILED, AGAIN, MOMENT, N_SIGNALS };
+enum { REFRESHED, FAILED, AGAIN, MOMENT, SOUGHT, N_SIGNALS };
 static guint signals[N_SIGNALS];
-
-/* ---- from shot to widgets ---- */
-
-static void
-show_answer (CoopRunPage *self)
-{
-  const char *text = coop_words_for_nothing ();
-  if (self->shot && self->shot->answer)
-    text = self->shot->answer;
-  else if (self->selected != 0)
-    text = _("The selected block is gone.");
-  if (!g_str_equal (text, gtk_label_get_text (GTK_LABEL (self->card))))
-    gtk_label_set_text (GTK_LABEL (self->card), text);
-}
-
-static gboolean
-is_running (CoopRunPage *self)
-{
-  return self->session && coop_session_get_state (self->session) <= COOP_SESSION_RECORDING;
-}
-
-/* The ghost of the request lies on the map while there is no room for it. */
-static void
-show_oom (CoopRunPage *self, const CoopFrame *frame)
-{
-  gboolean ghost = frame->has_oom && frame->oom.asked > frame->totals.largest;
-  coop_oom_card_set_frame (COOP_OOM_CARD (self->oom), frame, is_running (self), self->session != NULL);
-  coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), ghost ? frame->oom.asked : 0);
-}
-
-static void
-show_tables (CoopRunPage *self)
-{
-  CoopShot *shot = self->shot;
-  GtkWidget *visible = gtk_stack_get_visible_child (GTK_STACK (self->tables));
-  gboolean moving = is_running (self) && !self->paused;
-  guint n = moving ? ROWS_MOVING : ROWS_STILL;
-  if (moving != self->rows_moving)
-    self->events_serial = self->blocks_serial = 0;
-  self->rows_moving = moving;
-  if (!gtk_widget_get_visible (self->drawer))
-    return;
-  if (visible == self->events && shot->events && shot->events_serial != self->events_serial)
-    {
-      g_autoptr (GPtrArray) rows = coop_words_for_events (shot->events, n);
-      coop_table_set_rows (COOP_TABLE (self->events), rows);
-      self->events_serial = shot->events_serial;
-    }
-  if (visible == self->blocks && shot->scene && shot->map_serial != self->blocks_serial)
-    {
-      g_autoptr (GPtrArray) rows = coop_words_for_blocks (shot->scene, n);
-      coop_table_set_rows (COOP_TABLE (self->blocks), rows);
-      self->blocks_serial = shot->map_serial;
-    }
-  if (visible == self->counters && shot->scene)
-    coop_counters_set_frame (COOP_COUNTERS (self->counters), shot->scene->frame, &shot->health);
-}
-
-static void
-show_scrubber (CoopRunPage *self, const CoopFrame *frame)
-{
-  GtkAdjustment *adjustment = gtk_range_get_adjustment (GTK_RANGE (self->scrub_scale));
-  double last = (double) self->shot->last_event;
-  if (gtk_adjustment_get_upper (adjustment) != last)
-    {
-      self->setting_scrub = TRUE;
-      gtk_adjustment_configure (adjustment, (double) frame->totals.seq, 0, last, 1, MAX (1, last / 100), 0);
-      self->setting_scrub = FALSE;
-    }
-  g_autofree char *time = coop_format_ns (frame->totals.ts);
-  g_autofree char *text = g_strdup_printf (
-      /* Translators: number of an event, of how many, and its time */
-      _("event %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " · %s"), frame->totals.seq,
-      self->shot->last_event, time);
-  gtk_label_set_text (GTK_LABEL (self->scrub_text), text);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->scrub_scale), GTK_ACCESSIBLE_PROPERTY_VALUE_TEXT,
-                                  text, -1);
-  coop_chart_widget_set_now (COOP_CHART_WIDGET (self->chart), frame->totals.ts);
-}
-
-static void
-show_words (CoopRunPage *self)
-{
-  const CoopScene *scene = self->shot->scene;
-  if (!scene)
-    return;
-  const CoopFrame *frame = scene->frame;
-  coop_headline_set_frame (COOP_HEADLINE (self->headline), frame);
-  coop_legend_set_view (COOP_LEGEND (self->legend), &scene->view);
-  coop_policy_panel_reach (COOP_POLICY_PANEL (self->panel), MAX (frame->totals.peak, frame->totals.budget));
-  coop_policy_panel_set_policy (COOP_POLICY_PANEL (self->panel), &frame->policy);
-  show_oom (self, frame);
-  show_tables (self);
-  if (!self->session)
-    {
-      coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), &frame->policy);
-      show_scrubber (self, frame);
-    }
-  g_autofree char *sentence = coop_scene_describe (scene);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->map), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, sentence,
-                                  -1);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->chart), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
-                                  sentence, -1);
-}
-
-static void
-show_waiting (CoopRunPage *self)
-{
-  gboolean wait = self->camera && !self->failed && (!self->shot || !self->shot->scene);
-  if (wait && self->session && coop_session_get_state (self->session) > COOP_SESSION_RECORDING)
-    wait = FALSE;
-  gtk_widget_set_visible (self->waiting, wait);
-  gtk_spinner_set_spinning (GTK_SPINNER (self->spinner), wait);
-  if (wait)
-    gtk_label_set_text (GTK_LABEL (self->waiting_text),
-                        self->session ? _("The script is starting.\nThe map appears with its first tensor.")
-                                      : _("Reading the trace…"));
-}
-
-static void
-show (CoopRunPage *self, CoopShot *shot)
-{
-  gint64 now = g_get_monotonic_time ();
-  gboolean had_scene = self->shot && self->shot->scene;
-  g_clear_pointer (&self->shot, coop_shot_unref);
-  self->shot = coop_shot_ref (shot);
-  coop_map_widget_set_shot (COOP_MAP_WIDGET (self->map), shot);
-  coop_chart_widget_set_shot (COOP_CHART_WIDGET (self->chart), shot);
-  show_answer (self);
-  if (now - self->words_at >= WORDS_US || !self->session || !had_scene)
-    {
-      self->words_at = now;
-      show_words (self);
-    }
-  show_waiting (self);
-  g_signal_emit (self, signals[REFRESHED], 0);
-}
 
 static void
 check_failure (CoopRunPage *self)
@@ -200,7 +35,7 @@ check_failure (CoopRunPage *self)
   if (!error)
     return;
   self->failed = TRUE;
-  show_waiting (self);
+  coop_run_page_show_waiting (self);
   g_signal_emit (self, signals[FAILED], 0, error->message);
 }
 
@@ -210,12 +45,12 @@ tick (gpointer data)
   CoopRunPage *self = data;
   g_autoptr (CoopShot) shot = coop_camera_take (self->camera);
   if (shot)
-    show (self, shot);
-  else if (self->shot && g_get_monotonic_time () - self->words_at >= WORDS_US && self->session)
     {
-      self->words_at = g_get_monotonic_time ();
-      show_words (self);
+      coop_run_page_show (self, shot);
+      g_signal_emit (self, signals[REFRESHED], 0);
     }
+  else
+    coop_run_page_show_words_if_due (self);
   check_failure (self);
   if (self->note && self->shot && self->shot->scene)
     coop_grab_note_update (self->note, COOP_MAP_WIDGET (self->map), self->shot->scene,
@@ -284,58 +119,64 @@ map_chosen (CoopRunPage *self)
 }
 
 static void
-block_picked (CoopTable *table, guint64 block, CoopRunPage *self)
+block_picked (CoopDrawer *drawer, guint64 block, CoopRunPage *self)
 {
   select_block (self, block);
 }
 
 static void
-scrubbed (CoopRunPage *self)
+scrubbed (CoopScrubber *scrubber, guint64 seq, CoopRunPage *self)
 {
-  if (self->camera && !self->setting_scrub)
-    coop_camera_set_event (self->camera,
-                           (guint64) gtk_range_get_value (GTK_RANGE (self->scrub_scale)));
+  if (self->camera)
+    coop_camera_set_event (self->camera, seq);
+}
+
+/* In the past there is a frame for each moment; of a run that has ended, its file has them. */
+static void
+chart_sought (CoopChartWidget *chart, guint64 ts, CoopRunPage *self)
+{
+  if (self->session)
+    g_signal_emit (self, signals[SOUGHT], 0, ts);
+  else
+    coop_run_page_seek (self, ts);
+}
+
+/* "-1": the event before; "e1": the next eviction; "-", "+": the ends. */
+static gboolean
+step (GtkWidget *widget, GVariant *args, gpointer data)
+{
+  CoopRunPage *self = COOP_RUN_PAGE (widget);
+  CoopScrubber *scrubber = COOP_SCRUBBER (self->scrubber);
+  const char *how = g_variant_get_string (args, NULL);
+  if (!self->camera || self->session)
+    return FALSE;
+  if (*how == 'e')
+    coop_run_page_step_eviction (self, atoi (how + 1));
+  else if (how[1] == '\0')
+    coop_scrubber_go_to (scrubber, *how == '-' ? 0 : G_MAXUINT32);
+  else
+    coop_scrubber_step (scrubber, atoi (how));
+  return TRUE;
 }
 
 static void
 table_shown (CoopRunPage *self)
 {
   if (self->shot)
-    show_tables (self);
-}
-
-/* The evictor stands for its preset: with it change the exponents that the preset names. */
-static void
-set_evictor (CoopRunPage *self, CoopEvictorName evictor)
-{
-  CoopPolicy policy, before;
-  guint64 mask = 0;
-  for (int i = 0; i < COOP_N_PARAMS; i++)
-    policy.v[i] = coop_policy_panel_get_value (COOP_POLICY_PANEL (self->panel), (CoopParam) i);
-  before = policy;
-  coop_policy_preset (&policy, evictor);
-  for (int i = 0; i < COOP_N_PARAMS; i++)
-    if (!coop_value_equal ((CoopParam) i, before.v[i], policy.v[i]) || i == COOP_PARAM_EVICTOR)
-      mask |= (guint64) 1 << i;
-  coop_session_set_policy (self->session, &policy, mask, COOP_SOURCE_PRESET);
+    coop_run_page_show_tables (self);
 }
 
 static void
 policy_changed (CoopPolicyPanel *panel, guint param, CoopRunPage *self)
 {
-  CoopValue value = coop_policy_panel_get_value (panel, (CoopParam) param);
-  if (!self->session)
-    return;
-  if (param == COOP_PARAM_EVICTOR)
-    set_evictor (self, (CoopEvictorName) value.i);
-  else
-    coop_session_set_param (self->session, (CoopParam) param, value, COOP_SOURCE_SLIDER);
+  if (self->session)
+    coop_policy_panel_apply (panel, (CoopParam) param, self->session);
 }
 
 static void
 budget_wanted (CoopOomCard *card, guint64 bytes, CoopRunPage *self)
 {
-  if (is_running (self))
+  if (coop_run_page_is_running (self))
     coop_session_set_param (self->session, COOP_PARAM_BUDGET, (CoopValue) { .i = (gint64) bytes },
                             COOP_SOURCE_SLIDER);
   else
@@ -348,7 +189,7 @@ moment_wanted (CoopOomCard *card, guint64 event, CoopRunPage *self)
   if (self->session)
     g_signal_emit (self, signals[MOMENT], 0, event);
   else
-    gtk_range_set_value (GTK_RANGE (self->scrub_scale), (double) event);
+    coop_scrubber_go_to (COOP_SCRUBBER (self->scrubber), event);
 }
 
 /* ---- the face ---- */
@@ -360,8 +201,17 @@ begin (CoopRunPage *self, CoopCamera *camera)
   self->camera = camera;
   theme_changed (self);
   sizes_changed (self);
-  show_waiting (self);
+  coop_run_page_show_waiting (self);
   self->timer = g_timeout_add_full (G_PRIORITY_LOW, TICK_MS, tick, self, NULL);
+}
+
+void
+coop_run_page_set_starting (CoopRunPage *self)
+{
+  coop_run_page_clear (self);
+  self->starting = TRUE;
+  gtk_widget_set_visible (self->scrubber, FALSE);
+  coop_run_page_show_waiting (self);
 }
 
 void
@@ -373,9 +223,9 @@ coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPo
   gtk_widget_set_visible (self->scrubber, FALSE);
   coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), initial);
   coop_policy_panel_set_policy (COOP_POLICY_PANEL (self->panel), initial);
-  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), TRUE);
+  coop_run_page_show_live (self);
   coop_chart_widget_set_now (COOP_CHART_WIDGET (self->chart), G_MAXUINT64);
-  show_waiting (self);
+  coop_run_page_show_waiting (self);
 }
 
 void
@@ -384,7 +234,23 @@ coop_run_page_set_file (CoopRunPage *self, const char *path, guint64 event)
   begin (self, coop_camera_new_for_file (path));
   coop_camera_set_event (self->camera, event);
   gtk_widget_set_visible (self->scrubber, TRUE);
-  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), FALSE);
+  coop_run_page_show_live (self);
+}
+
+void
+coop_run_page_seek (CoopRunPage *self, guint64 ts)
+{
+  g_return_if_fail (self->camera && !self->session);
+  coop_scrubber_follow (COOP_SCRUBBER (self->scrubber));
+  coop_camera_set_time (self->camera, ts);
+}
+
+void
+coop_run_page_step_eviction (CoopRunPage *self, int n)
+{
+  g_return_if_fail (self->camera && !self->session);
+  coop_scrubber_follow (COOP_SCRUBBER (self->scrubber));
+  coop_camera_step_eviction (self->camera, n);
 }
 
 void
@@ -394,9 +260,8 @@ coop_run_page_clear (CoopRunPage *self)
   g_clear_pointer (&self->camera, coop_camera_free);
   g_clear_pointer (&self->shot, coop_shot_unref);
   g_clear_object (&self->session);
-  self->failed = FALSE;
+  self->failed = self->starting = FALSE;
   self->words_at = 0;
-  self->events_serial = self->blocks_serial = 0;
   self->selected = 0;
   if (self->paused)
     g_object_set (self, "paused", FALSE, NULL);
@@ -405,6 +270,7 @@ coop_run_page_clear (CoopRunPage *self)
       coop_map_widget_set_shot (COOP_MAP_WIDGET (self->map), NULL);
       coop_chart_widget_set_shot (COOP_CHART_WIDGET (self->chart), NULL);
       coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), 0);
+      coop_drawer_reset (COOP_DRAWER (self->drawer));
       gtk_widget_set_visible (self->oom, FALSE);
     }
 }
@@ -484,6 +350,8 @@ coop_run_page_dispose (GObject *object)
   g_signal_handlers_disconnect_by_data (adw_style_manager_get_default (), self);
   coop_run_page_clear (self);
   g_clear_pointer (&self->note, coop_grab_note_free);
+  if (self->flap)
+    g_signal_handlers_disconnect_by_data (self->flap, self);
   gtk_widget_dispose_template (GTK_WIDGET (self), COOP_TYPE_RUN_PAGE);
   G_OBJECT_CLASS (coop_run_page_parent_class)->dispose (object);
 }
@@ -504,20 +372,39 @@ bind_template (GtkWidgetClass *widget_class)
   BIND (waiting_text);
   BIND (legend);
   BIND (scrubber);
-  BIND (scrub_text);
-  BIND (scrub_scale);
   BIND (chart);
   BIND (chart_legend);
   BIND (card);
   BIND (drawer);
-  BIND (tables);
   gtk_widget_class_bind_template_callback (widget_class, sizes_changed);
   gtk_widget_class_bind_template_callback (widget_class, map_pointed);
   gtk_widget_class_bind_template_callback (widget_class, map_chosen);
   gtk_widget_class_bind_template_callback (widget_class, scrubbed);
+  gtk_widget_class_bind_template_callback (widget_class, chart_sought);
+  gtk_widget_class_bind_template_callback (widget_class, block_picked);
   gtk_widget_class_bind_template_callback (widget_class, table_shown);
   gtk_widget_class_bind_template_callback (widget_class, budget_wanted);
   gtk_widget_class_bind_template_callback (widget_class, moment_wanted);
+}
+
+/* Where it is not typed into something. */
+static void
+add_keys (GtkWidgetClass *widget_class)
+{
+  static const struct
+  {
+    guint key;
+    GdkModifierType mods;
+    const char *how;
+  } keys[] = {
+    { GDK_KEY_bracketleft, 0, "-1" },  { GDK_KEY_bracketright, 0, "+1" },
+    { GDK_KEY_braceleft, 0, "e-1" },   { GDK_KEY_braceright, 0, "e1" },
+    { GDK_KEY_bracketleft, GDK_SHIFT_MASK, "e-1" }, { GDK_KEY_bracketright, GDK_SHIFT_MASK, "e1" },
+    { GDK_KEY_Home, 0, "-" },          { GDK_KEY_End, 0, "+" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    gtk_widget_class_add_binding (widget_class, keys[i].key, keys[i].mods, step, "s", keys[i].how);
+  gtk_widget_class_add_binding_action (widget_class, GDK_KEY_space, 0, "win.pause", NULL);
 }
 
 static void
@@ -541,28 +428,24 @@ coop_run_page_class_init (CoopRunPageClass *class)
                                  G_TYPE_NONE, 1, G_TYPE_UINT64);
   signals[MOMENT] = g_signal_new ("moment", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                   NULL, G_TYPE_NONE, 1, G_TYPE_UINT64);
-  /* Where it is not typed into something. */
-  gtk_widget_class_add_binding_action (GTK_WIDGET_CLASS (class), GDK_KEY_space, 0, "win.pause", NULL);
+  signals[SOUGHT] = g_signal_new ("sought", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                  NULL, G_TYPE_NONE, 1, G_TYPE_UINT64);
+  add_keys (GTK_WIDGET_CLASS (class));
   g_type_ensure (COOP_TYPE_POLICY_PANEL);
   g_type_ensure (COOP_TYPE_HEADLINE);
   g_type_ensure (COOP_TYPE_MAP_WIDGET);
   g_type_ensure (COOP_TYPE_CHART_WIDGET);
   g_type_ensure (COOP_TYPE_LEGEND);
   g_type_ensure (COOP_TYPE_OOM_CARD);
+  g_type_ensure (COOP_TYPE_SCRUBBER);
+  g_type_ensure (COOP_TYPE_DRAWER);
   bind_template (GTK_WIDGET_CLASS (class));
 }
 
 static void
-add_tables (CoopRunPage *self)
+flap_revealed (CoopRunPage *self)
 {
-  GtkStack *stack = GTK_STACK (self->tables);
-  self->events = coop_words_new_event_table ();
-  self->blocks = coop_words_new_block_table ();
-  self->counters = coop_counters_new ();
-  g_signal_connect (self->blocks, "picked", G_CALLBACK (block_picked), self);
-  gtk_stack_add_titled (stack, self->events, "events", _("Events"));
-  gtk_stack_add_titled (stack, self->blocks, "blocks", _("Blocks"));
-  gtk_stack_add_titled (stack, self->counters, "counters", _("Counters"));
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_PANEL_SHOWN]);
 }
 
 static void
@@ -572,12 +455,14 @@ coop_run_page_init (CoopRunPage *self)
   gtk_widget_init_template (GTK_WIDGET (self));
   self->note = coop_grab_note_new_from_environment ();
   coop_map_widget_set_bare (COOP_MAP_WIDGET (self->map), self->note != NULL);
-  add_tables (self);
   g_signal_connect (self->panel, "changed", G_CALLBACK (policy_changed), self);
   g_signal_connect_swapped (style, "notify::dark", G_CALLBACK (theme_changed), self);
   g_signal_connect_swapped (style, "notify::high-contrast", G_CALLBACK (theme_changed), self);
   theme_changed (self);
-  show_answer (self);
+  g_signal_connect_swapped (self->flap, "notify::reveal-flap", G_CALLBACK (flap_revealed), self);
+  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), FALSE);
+  coop_chart_widget_set_seekable (COOP_CHART_WIDGET (self->chart), TRUE);
+  coop_run_page_show_answer (self);
 }
 
 GtkWidget *

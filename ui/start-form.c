@@ -162,6 +162,12 @@ coop_start_form_set_script (CoopStartForm *self, const char *path)
   gtk_editable_set_text (GTK_EDITABLE (self->script), path);
 }
 
+void
+coop_start_form_set_busy (CoopStartForm *self, gboolean busy)
+{
+  gtk_widget_set_sensitive (self->start, !busy);
+}
+
 GtkWidget *
 coop_start_form_get_default (CoopStartForm *self)
 {

@@ -16,6 +16,8 @@ GtkWidget *coop_start_form_new (void);
 /* Fills in an initialised `options`. FALSE with a sentence if something is not right. */
 gboolean coop_start_form_get_options (CoopStartForm *self, CoopRunOptions *options, GError **error);
 void coop_start_form_set_script (CoopStartForm *self, const char *path);
+/* Busy: nothing can be started from here now. */
+void coop_start_form_set_busy (CoopStartForm *self, gboolean busy);
 /* The button that Enter presses. */
 GtkWidget *coop_start_form_get_default (CoopStartForm *self);
 

@@ -1,39 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Window: owns the session; its actions are what menu, keys, buttons and tests call. */
+/* Window: owns the session and says how it is with it. */
 #include "config.h"
 
-#include "window.h"
+#include "window-private.h"
 
 #include <glib/gi18n.h>
 
-#include "file-dialogs.h"
 #include "format.h"
 #include "run-page.h"
 #include "save-trace.h"
 #include "settings.h"
 #include "start-form.h"
+#include "start-run.h"
 #include "state-words.h"
 
 #define LOW_WINDOW 700 /* below this height the tables fold away */
 
-struct _CoopWindow
-{
-  AdwApplicationWindow parent_instance;
-
-  GtkWidget *title, *chip, *info_bar, *info_text, *toasts, *pages, *form, *page, *pause_button;
-  CoopSession *session;
-  char *trace;        /* of the run or the file */
-  char *save_to;      /* asked for while the script runs */
-  CoopRunOptions options; /* of the run; argv NULL: none */
-  char *last_words;   /* last line on the script's stderr: of an exception, what it is */
-  GSettings *settings;
-  gboolean paused, low, told_missing;
-  enum { THEN_NOTHING, THEN_FORM, THEN_CLOSE } then; /* once the script has ended */
-};
-
 G_DEFINE_FINAL_TYPE (CoopWindow, coop_window, ADW_TYPE_APPLICATION_WINDOW)
 
-static guint done_signal;
+static guint done_signal, started_signal;
 
 static void
 enable (CoopWindow *self, const char *action, gboolean on)
@@ -42,14 +27,14 @@ enable (CoopWindow *self, const char *action, gboolean on)
   g_simple_action_set_enabled (G_SIMPLE_ACTION (found), on);
 }
 
-static gboolean
-is_running (CoopWindow *self)
+gboolean
+coop_window_is_running (CoopWindow *self)
 {
   return self->session && coop_session_get_state (self->session) <= COOP_SESSION_RECORDING;
 }
 
-static void
-toast (CoopWindow *self, const char *text)
+void
+coop_window_toast (CoopWindow *self, const char *text)
 {
   adw_toast_overlay_add_toast (ADW_TOAST_OVERLAY (self->toasts), adw_toast_new (text));
 }
@@ -78,17 +63,20 @@ info_bar_response (CoopWindow *self)
 
 /* ---- the state chip ---- */
 
-static void
-show_chip (CoopWindow *self)
+void
+coop_window_show_chip (CoopWindow *self)
 {
-  const char *class;
-  g_autofree char *text = coop_words_for_state (self->session, self->trace != NULL,
-                                                COOP_RUN_PAGE (self->page), &class);
+  const char *class = "quiet";
+  gboolean recording = coop_window_is_running (self)
+                       && coop_session_get_state (self->session) == COOP_SESSION_RECORDING;
+  g_autofree char *text = self->starting ? g_strdup (_("starting"))
+                                         : coop_words_for_state (self->session, self->trace != NULL,
+                                                                 COOP_RUN_PAGE (self->page), &class);
   gtk_widget_set_visible (self->chip, *text != '\0');
   if (g_str_equal (text, gtk_label_get_text (GTK_LABEL (self->chip))))
     return;
   gtk_label_set_text (GTK_LABEL (self->chip), text);
-  gtk_label_set_width_chars (GTK_LABEL (self->chip), is_running (self) ? 36 : -1);
+  gtk_label_set_width_chars (GTK_LABEL (self->chip), recording ? 36 : -1); /* numbers must not move it */
   for (const char *const *known = coop_state_classes; *known; known++)
     gtk_widget_remove_css_class (self->chip, *known);
   gtk_widget_add_css_class (self->chip, class);
@@ -112,16 +100,25 @@ tell_missing (CoopWindow *self)
 static void
 refreshed (CoopWindow *self)
 {
-  show_chip (self);
+  coop_window_show_chip (self);
   tell_missing (self);
+}
+
+static gboolean
+is_paused (CoopWindow *self)
+{
+  gboolean paused;
+  g_object_get (self->page, "paused", &paused, NULL);
+  return paused;
 }
 
 static void
 show_enabled (CoopWindow *self)
 {
   gboolean busy = coop_window_is_busy (self);
-  enable (self, "stop", is_running (self));
-  enable (self, "pause", self->session != NULL);
+  enable (self, "stop", coop_window_is_running (self));
+  enable (self, "pause", coop_window_is_running (self) || is_paused (self));
+  enable (self, "look-back", self->session && self->trace && !coop_window_is_running (self));
   enable (self, "save", self->trace != NULL);
   enable (self, "panel", busy);
   enable (self, "tables", busy);
@@ -129,33 +126,42 @@ show_enabled (CoopWindow *self)
 
 /* ---- the session ---- */
 
-static void
-save_now (CoopWindow *self, const char *to)
+void
+coop_window_save_now (CoopWindow *self, const char *to)
 {
   coop_save_trace (GTK_WIDGET (self), self->trace, to, ADW_TOAST_OVERLAY (self->toasts));
 }
 
-static void show_form (CoopWindow *self);
+static void
+offer_look_back (CoopWindow *self)
+{
+  AdwToast *toast = adw_toast_new (_("The script has ended"));
+  adw_toast_set_button_label (toast, _("_Look Back"));
+  adw_toast_set_action_name (toast, "win.look-back");
+  adw_toast_overlay_add_toast (ADW_TOAST_OVERLAY (self->toasts), toast);
+}
 
 static void
 state_changed (CoopSession *session, CoopWindow *self)
 {
   CoopSessionState state = coop_session_get_state (session);
-  show_chip (self);
+  coop_window_show_chip (self);
   show_enabled (self);
   if (state <= COOP_SESSION_RECORDING)
     return;
   g_free (self->trace);
   self->trace = g_strdup (coop_session_get_trace (session));
   if (self->save_to)
-    save_now (self, self->save_to);
+    coop_window_save_now (self, self->save_to);
   g_clear_pointer (&self->save_to, g_free);
   int exit = coop_session_get_exit (session);
   if (state == COOP_SESSION_ENDED && exit != 0 && self->last_words)
     coop_window_say (self, GTK_MESSAGE_ERROR, self->last_words);
+  if (self->then == THEN_NOTHING && self->trace)
+    offer_look_back (self);
   g_signal_emit (self, done_signal, 0, state == COOP_SESSION_KILLED ? 128 + exit : MAX (exit, 0));
   if (self->then == THEN_FORM)
-    show_form (self);
+    coop_window_show_form (self);
   else if (self->then == THEN_CLOSE)
     gtk_window_destroy (GTK_WINDOW (self));
 }
@@ -188,6 +194,10 @@ forget (CoopWindow *self)
 {
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
+  if (self->starting)
+    g_cancellable_cancel (self->starting);
+  g_clear_object (&self->starting);
+  coop_start_form_set_busy (COOP_START_FORM (self->form), FALSE);
   coop_run_page_clear (COOP_RUN_PAGE (self->page));
   g_clear_object (&self->session);
   g_clear_pointer (&self->trace, g_free);
@@ -210,7 +220,7 @@ watch (CoopWindow *self, CoopSession *session, const char *title, const CoopPoli
   gtk_label_set_text (GTK_LABEL (self->title), title);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
   coop_run_page_set_session (COOP_RUN_PAGE (self->page), session, initial);
-  show_chip (self);
+  coop_window_show_chip (self);
   show_enabled (self);
   gtk_widget_grab_focus (self->page);
 }
@@ -226,30 +236,57 @@ title_for (char **argv)
 }
 
 static void
-keep_options (CoopWindow *self, const CoopRunOptions *options)
+started (CoopWindow *self, gboolean ok)
 {
+  coop_start_form_set_busy (COOP_START_FORM (self->form), FALSE);
+  g_signal_emit (self, started_signal, 0, ok);
+}
+
+static void
+run_started (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (CoopWindow) self = data;
+  g_autoptr (GError) error = NULL;
+  if (g_cancellable_is_cancelled (g_task_get_cancellable (G_TASK (result))))
+    return;
+  CoopRunOptions options = self->options;
+  self->options = (CoopRunOptions) { 0 };
+  CoopSession *session = coop_start_run_finish (result, &error);
+  if (session)
+    {
+      g_autofree char *title = title_for (options.argv);
+      watch (self, session, title, &options.policy);
+    }
+  else
+    {
+      coop_window_show_form (self);
+      coop_window_say (self, GTK_MESSAGE_ERROR, error->message);
+    }
+  self->options = options;
+  started (self, session != NULL);
+}
+
+void
+coop_window_run (CoopWindow *self, const CoopRunOptions *options)
+{
+  g_autofree char *title = title_for (options->argv);
+  forget (self);
   coop_run_options_clear (&self->options);
-  self->options = *options;
-  self->options.argv = g_strdupv (options->argv);
-  self->options.envp = g_strdupv (options->envp);
-  self->options.cwd = g_strdup (options->cwd);
-  self->options.trace = g_strdup (options->trace);
+  coop_run_options_copy (&self->options, options);
+  self->starting = g_cancellable_new ();
+  gtk_label_set_text (GTK_LABEL (self->title), title);
+  gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
+  coop_run_page_set_starting (COOP_RUN_PAGE (self->page));
+  coop_start_form_set_busy (COOP_START_FORM (self->form), TRUE);
+  coop_window_show_chip (self);
+  show_enabled (self);
+  coop_start_run (options, self->starting, run_started, g_object_ref (self));
 }
 
 gboolean
-coop_window_run (CoopWindow *self, const CoopRunOptions *options)
+coop_window_is_starting (CoopWindow *self)
 {
-  g_autoptr (GError) error = NULL;
-  CoopSession *session = coop_session_start (options, &error);
-  if (!session)
-    {
-      coop_window_say (self, GTK_MESSAGE_ERROR, error->message);
-      return FALSE;
-    }
-  g_autofree char *title = title_for (options->argv);
-  watch (self, session, title, &options->policy);
-  keep_options (self, options);
-  return TRUE;
+  return self->starting != NULL;
 }
 
 /* The same script with another budget. */
@@ -257,7 +294,7 @@ static void
 run_again (CoopRunPage *page, guint64 budget, CoopWindow *self)
 {
   CoopRunOptions options = self->options;
-  if (is_running (self) || !options.argv)
+  if (coop_window_is_running (self) || !options.argv)
     return;
   self->options = (CoopRunOptions) { 0 };
   options.policy.v[COOP_PARAM_BUDGET].i = (gint64) budget;
@@ -269,8 +306,18 @@ static void
 show_moment (CoopRunPage *page, guint64 event, CoopWindow *self)
 {
   g_autofree char *path = g_strdup (self->trace);
-  if (!is_running (self) && path)
+  if (!coop_window_is_running (self) && path)
     coop_window_open (self, path, event);
+}
+
+static void
+show_time (CoopRunPage *page, guint64 ts, CoopWindow *self)
+{
+  g_autofree char *path = g_strdup (self->trace);
+  if (coop_window_is_running (self) || !path)
+    return;
+  coop_window_open (self, path, G_MAXUINT64);
+  coop_run_page_seek (page, ts);
 }
 
 gboolean
@@ -300,14 +347,15 @@ coop_window_open (CoopWindow *self, const char *path, guint64 event)
   gtk_label_set_text (GTK_LABEL (self->title), name);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
   coop_run_page_set_file (COOP_RUN_PAGE (self->page), path, event);
-  show_chip (self);
+  gtk_widget_grab_focus (self->page);
+  coop_window_show_chip (self);
   show_enabled (self);
 }
 
 gboolean
 coop_window_is_busy (CoopWindow *self)
 {
-  return self->session || self->trace;
+  return self->session || self->trace || self->starting;
 }
 
 static void
@@ -318,7 +366,7 @@ page_failed (CoopRunPage *page, const char *text, CoopWindow *self)
   forget (self);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "start");
   gtk_label_set_text (GTK_LABEL (self->title), _("Coopscope"));
-  show_chip (self);
+  coop_window_show_chip (self);
   show_enabled (self);
   coop_window_say (self, GTK_MESSAGE_ERROR, path ? whole : text);
 }
@@ -336,140 +384,15 @@ form_start (CoopWindow *self)
   coop_run_options_clear (&options);
 }
 
-/* ---- actions ---- */
-
-static void
-show_form (CoopWindow *self)
+void
+coop_window_show_form (CoopWindow *self)
 {
   forget (self);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "start");
   gtk_label_set_text (GTK_LABEL (self->title), _("Coopscope"));
-  show_chip (self);
+  coop_window_show_chip (self);
   show_enabled (self);
 }
-
-/* The trace is whole only if the script's end is waited for. Asked again, it is told more plainly. */
-static void
-stop_then (CoopWindow *self, int then)
-{
-  self->then = then;
-  coop_session_stop (self->session);
-  toast (self, _("Waiting for the script to end"));
-}
-
-static void
-stop_confirmed (AdwMessageDialog *dialog, const char *response, CoopWindow *self)
-{
-  int then = GPOINTER_TO_INT (g_object_get_data (G_OBJECT (dialog), "coop-then"));
-  if (!g_str_equal (response, "stop"))
-    return;
-  if (is_running (self))
-    stop_then (self, then);
-  else if (then == THEN_FORM)
-    show_form (self);
-  else
-    gtk_window_destroy (GTK_WINDOW (self));
-}
-
-static void
-ask_to_stop (CoopWindow *self, int then)
-{
-  GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), _("Stop the Script?"),
-                                              _("A script is running in this window."));
-  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _("_Cancel"), "stop",
-                                    _("_Stop"), NULL);
-  adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "stop",
-                                              ADW_RESPONSE_DESTRUCTIVE);
-  g_object_set_data (G_OBJECT (dialog), "coop-then", GINT_TO_POINTER (then));
-  g_signal_connect_object (dialog, "response", G_CALLBACK (stop_confirmed), self, 0);
-  gtk_window_present (GTK_WINDOW (dialog));
-}
-
-static void
-new_run_action (GSimpleAction *action, GVariant *parameter, gpointer data)
-{
-  CoopWindow *self = data;
-  if (is_running (self))
-    ask_to_stop (self, THEN_FORM);
-  else
-    show_form (self);
-}
-
-static void
-trace_chosen (GtkWindow *window, const char *path)
-{
-  coop_window_open (COOP_WINDOW (window), path, G_MAXUINT64);
-}
-
-static void
-open_action (GSimpleAction *action, GVariant *parameter, gpointer data)
-{
-  coop_choose_trace (GTK_WINDOW (data), trace_chosen);
-}
-
-static void
-place_chosen (GtkWindow *window, const char *path)
-{
-  CoopWindow *self = COOP_WINDOW (window);
-  if (!is_running (self))
-    {
-      save_now (self, path);
-      return;
-    }
-  g_free (self->save_to);
-  self->save_to = g_strdup (path);
-  toast (self, _("The trace is saved when the script ends"));
-}
-
-static void
-save_action (GSimpleAction *action, GVariant *parameter, gpointer data)
-{
-  CoopWindow *self = data;
-  g_autofree char *name = g_path_get_basename (self->trace);
-  coop_choose_place (GTK_WINDOW (self), name, place_chosen);
-}
-
-static void
-pause_changed (GSimpleAction *action, GVariant *state, gpointer data)
-{
-  CoopWindow *self = data;
-  self->paused = g_variant_get_boolean (state);
-  g_simple_action_set_state (action, state);
-  g_object_set (self->page, "paused", self->paused, NULL);
-  show_chip (self);
-}
-
-static void
-stop_action (GSimpleAction *action, GVariant *parameter, gpointer data)
-{
-  CoopWindow *self = data;
-  if (is_running (self))
-    coop_session_stop (self->session);
-}
-
-static void
-panel_changed (GSimpleAction *action, GVariant *state, gpointer data)
-{
-  g_simple_action_set_state (action, state);
-  g_object_set (COOP_WINDOW (data)->page, "panel-shown", g_variant_get_boolean (state), NULL);
-}
-
-static void
-tables_changed (GSimpleAction *action, GVariant *state, gpointer data)
-{
-  g_simple_action_set_state (action, state);
-  g_object_set (COOP_WINDOW (data)->page, "drawer-shown", g_variant_get_boolean (state), NULL);
-}
-
-static const GActionEntry entries[] = {
-  { "new-run", new_run_action, NULL, NULL, NULL, { 0 } },
-  { "open", open_action, NULL, NULL, NULL, { 0 } },
-  { "save", save_action, NULL, NULL, NULL, { 0 } },
-  { "pause", NULL, NULL, "false", pause_changed, { 0 } },
-  { "stop", stop_action, NULL, NULL, NULL, { 0 } },
-  { "panel", NULL, NULL, "true", panel_changed, { 0 } },
-  { "tables", NULL, NULL, "true", tables_changed, { 0 } },
-};
 
 /* ---- the window itself ---- */
 
@@ -500,9 +423,9 @@ dropped (GtkDropTarget *target, const GValue *value, double x, double y, CoopWin
     return FALSE;
   if (!g_str_has_suffix (path, ".py"))
     coop_window_open (self, path, G_MAXUINT64);
-  else if (!is_running (self))
+  else if (!coop_window_is_running (self))
     {
-      show_form (self);
+      coop_window_show_form (self);
       coop_start_form_set_script (COOP_START_FORM (self->form), path);
     }
   return TRUE;
@@ -513,10 +436,10 @@ static gboolean
 coop_window_close_request (GtkWindow *window)
 {
   CoopWindow *self = COOP_WINDOW (window);
-  if (is_running (self) && self->then == THEN_CLOSE)
-    stop_then (self, THEN_CLOSE);
-  else if (is_running (self))
-    ask_to_stop (self, THEN_CLOSE);
+  if (coop_window_is_running (self) && self->then == THEN_CLOSE)
+    coop_window_stop_then (self, THEN_CLOSE);
+  else if (coop_window_is_running (self))
+    coop_window_ask_to_stop (self, THEN_CLOSE);
   else
     return GTK_WINDOW_CLASS (coop_window_parent_class)->close_request (window);
   return TRUE;
@@ -545,6 +468,8 @@ coop_window_class_init (CoopWindowClass *class)
   widget_class->realize = coop_window_realize;
   done_signal = g_signal_new ("done", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                               G_TYPE_NONE, 1, G_TYPE_INT);
+  started_signal = g_signal_new ("started", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                 G_TYPE_NONE, 1, G_TYPE_BOOLEAN);
   g_type_ensure (COOP_TYPE_START_FORM);
   g_type_ensure (COOP_TYPE_RUN_PAGE);
   gtk_widget_class_set_template_from_resource (widget_class, "/io/github/coopscope/Coopscope/window.ui");
@@ -563,14 +488,16 @@ coop_window_class_init (CoopWindowClass *class)
   gtk_widget_class_bind_template_callback (widget_class, page_failed);
   gtk_widget_class_bind_template_callback (widget_class, run_again);
   gtk_widget_class_bind_template_callback (widget_class, show_moment);
+  gtk_widget_class_bind_template_callback (widget_class, show_time);
 }
 
 static void
 coop_window_init (CoopWindow *self)
 {
   GtkDropTarget *target = gtk_drop_target_new (G_TYPE_FILE, GDK_ACTION_COPY);
-  g_action_map_add_action_entries (G_ACTION_MAP (self), entries, G_N_ELEMENTS (entries), self);
+  coop_window_add_actions (self);
   gtk_widget_init_template (GTK_WIDGET (self));
+  coop_window_follow_page (self);
   gtk_window_set_default_widget (GTK_WINDOW (self), coop_start_form_get_default (COOP_START_FORM (self->form)));
   g_signal_connect (target, "drop", G_CALLBACK (dropped), self);
   gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (target));

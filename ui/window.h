@@ -10,11 +10,16 @@ G_BEGIN_DECLS
 
 #define COOP_TYPE_WINDOW (coop_window_get_type ())
 G_DECLARE_FINAL_TYPE (CoopWindow, coop_window, COOP, WINDOW, AdwApplicationWindow)
-/* Signal "done" (int status): the script of the window has ended with this exit status. */
+/* Signals:
+ *   "started" (gboolean ok)  the script asked for runs, or is refused: the window says why
+ *   "done" (int status)      it has ended with this exit status
+ */
 
 GtkWidget *coop_window_new (GtkApplication *application);
-/* Starts a script; what is wrong is said in the window. */
-gboolean coop_window_run (CoopWindow *self, const CoopRunOptions *options);
+/* Starts a script in place of what is shown; returns at once. What is wrong is said in the window. */
+void coop_window_run (CoopWindow *self, const CoopRunOptions *options);
+/* Whether it is not known yet if that script can be started. */
+gboolean coop_window_is_starting (CoopWindow *self);
 gboolean coop_window_attach (CoopWindow *self, int pid);
 /* Shows a trace after an event; G_MAXUINT64: at its end. */
 void coop_window_open (CoopWindow *self, const char *path, guint64 event);

@@ -189,8 +189,9 @@ style (cairo_t *cr, CoopChartSeries series, double s, bool dark, bool contrast)
       cairo_set_line_width (cr, 2 * s);
       break;
     case COOP_CHART_HANDOVER:
-      coop_text_color (cr, coop_map_kind_color (COOP_KIND_STATE, dark, contrast), 1);
-      cairo_set_line_width (cr, 1 * s);
+      /* thin marks: the paler of the two blues is the one that is seen on black */
+      coop_text_color (cr, coop_map_kind_color (dark ? COOP_KIND_OTHER : COOP_KIND_STATE, dark, contrast), 1);
+      cairo_set_line_width (cr, 1.5 * s);
       break;
     }
 }

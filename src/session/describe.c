@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block of the newest frame in words. */
+/* A block of a frame in words. */
 #include "session-private.h"
 
 static const CoopMapPiece *
@@ -71,6 +71,13 @@ describe (CoopSession *self, const CoopFrame *frame, const CoopMapPiece *p)
 }
 
 char *
+coop_session_describe_in (CoopSession *self, const CoopFrame *frame, guint64 block)
+{
+  const CoopMapPiece *piece = block != 0 ? find_piece (frame, block) : NULL;
+  return piece != NULL ? describe (self, frame, piece) : NULL;
+}
+
+char *
 coop_session_describe_block (CoopSession *self, guint64 block)
 {
   pthread_mutex_lock (&self->frame_lock);
@@ -78,8 +85,7 @@ coop_session_describe_block (CoopSession *self, guint64 block)
   pthread_mutex_unlock (&self->frame_lock);
   if (frame == NULL)
     return NULL;
-  const CoopMapPiece *piece = block != 0 ? find_piece (frame, block) : NULL;
-  char *text = piece != NULL ? describe (self, frame, piece) : NULL;
+  char *text = coop_session_describe_in (self, frame, block);
   coop_frame_unref (frame);
   return text;
 }

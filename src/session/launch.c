@@ -118,9 +118,9 @@ child_environ (const CoopRunOptions *options, const char *python_dir)
 
 /* Without the package the script would run without a budget: worse than not at all. */
 static gboolean
-check_package (const CoopSession *self, const char *python_dir, GError **error)
+check_package (const CoopPythonLine *line, const char *python_dir, GError **error)
 {
-  if (python_dir != NULL || !self->line.python)
+  if (python_dir != NULL || !line->python)
     return TRUE;
   g_set_error (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_SYSTEM,
                "Coopscope's Python package is not installed (looked beside this program and in %s)",
@@ -187,12 +187,21 @@ drop_trace (CoopSession *self)
 }
 
 gboolean
+coop_session_check (const CoopRunOptions *options, GError **error)
+{
+  g_autofree char *python_dir = coop_python_dir ();
+  g_auto (GStrv) env = child_environ (options, python_dir);
+  CoopPythonLine line;
+  coop_python_line_parse (options->argv, &line);
+  return coop_preflight (options, env, error) && check_package (&line, python_dir, error);
+}
+
+gboolean
 coop_session_launch (CoopSession *self, const CoopRunOptions *options, GError **error)
 {
   g_autofree char *python_dir = coop_python_dir ();
   g_auto (GStrv) env = child_environ (options, python_dir);
-  if (!coop_preflight (options, env, error) || !check_package (self, python_dir, error)
-      || !open_trace (self, options, error))
+  if ((!options->checked && !coop_session_check (options, error)) || !open_trace (self, options, error))
     return FALSE;
   check_budget (self, &options->policy);
   if (make_wire (self, options, error))

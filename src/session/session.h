@@ -27,6 +27,7 @@ typedef struct {
   CoopPolicy policy;
   gsize ring_bytes;     /* 0: default */
   gboolean terminal;    /* the child shares our terminal (coop run); else its output is captured */
+  gboolean checked;     /* coop_session_check has been asked */
 } CoopRunOptions;
 void coop_run_options_init (CoopRunOptions *options);
 void coop_run_options_clear (CoopRunOptions *options);
@@ -74,7 +75,11 @@ G_DECLARE_FINAL_TYPE (CoopSession, coop_session, COOP, SESSION, GObject)
  *   "state-changed" (), "output" (const char *text, gboolean is_stderr) captured lines of the child,
  *   "message" (const char *text) things a person should know: trace lost, events dropped, thrashing. */
 
-/* Starts at once. NULL with error if it cannot; bad scripts and interpreters are found before. */
+/* Whether the command can be run at all: no such program, script or folder, no PyTorch. Starts the
+ * interpreter to see, which takes from some ms to seconds; any thread. */
+gboolean coop_session_check (const CoopRunOptions *options, GError **error);
+/* Starts at once. NULL with error if it cannot; what coop_session_check finds is found before, unless
+ * the options say that it was asked already. */
 CoopSession *coop_session_start (const CoopRunOptions *options, GError **error);
 /* Follows a process that runs under Coopscope: frames come from its trace file, policy goes to its
  * control page. */
@@ -101,6 +106,8 @@ GPtrArray *coop_session_events (CoopSession *session, guint n);
 /* A block explained: tensor, operator, size, cost, age, line of the script, why pinned. g_free; NULL
  * if that block is gone. */
 char *coop_session_describe_block (CoopSession *session, guint64 block);
+/* The same as of a frame of this session, so that the words fit what is drawn of it. */
+char *coop_session_describe_in (CoopSession *session, const CoopFrame *frame, guint64 block);
 
 void coop_session_set_param (CoopSession *session, CoopParam param, CoopValue value, CoopSource source);
 void coop_session_set_policy (CoopSession *session, const CoopPolicy *policy, guint64 mask,

@@ -201,14 +201,23 @@ coop_run_options_clear (CoopRunOptions *options)
   *options = (CoopRunOptions) { 0 };
 }
 
+/* `missing` is not there; `slow` takes its time. */
+gboolean
+coop_session_check (const CoopRunOptions *options, GError **error)
+{
+  if (g_str_equal (options->argv[0], "slow"))
+    g_usleep (G_USEC_PER_SEC);
+  if (!g_str_equal (options->argv[0], "missing"))
+    return TRUE;
+  g_set_error_literal (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_COMMAND, "no such program: missing");
+  return FALSE;
+}
+
 CoopSession *
 coop_session_start (const CoopRunOptions *options, GError **error)
 {
-  if (g_str_equal (options->argv[0], "missing"))
-    {
-      g_set_error_literal (error, COOP_SESSION_ERROR, COOP_SESSION_ERROR_COMMAND, "no such program: missing");
-      return NULL;
-    }
+  if (!options->checked && !coop_session_check (options, error))
+    return NULL;
   last_session = fake_session_new ((guint64) options->policy.v[COOP_PARAM_BUDGET].i);
   return last_session;
 }
@@ -286,25 +295,29 @@ line_free (gpointer data)
   g_free (line);
 }
 
+/* One line for each of the last events, as many as the real one keeps. */
 GPtrArray *
 coop_session_events (CoopSession *self, guint n)
 {
   GPtrArray *lines = g_ptr_array_new_with_free_func (line_free);
-  for (guint i = 0; i < n; i++)
+  g_mutex_lock (&self->mutex);
+  guint64 seq = self->seq - MIN (self->seq, MIN (n, 1024));
+  for (; seq < self->seq; seq++)
     {
       CoopEventLine *line = g_new0 (CoopEventLine, 1);
-      line->seq = i;
+      line->seq = seq;
       line->kind = COOP_EVENT_ALLOC;
-      line->text = g_strdup_printf ("event %u", i);
+      line->text = g_strdup_printf ("event %" G_GUINT64_FORMAT, seq);
       g_ptr_array_add (lines, line);
     }
+  g_mutex_unlock (&self->mutex);
   return lines;
 }
 
 char *
-coop_session_describe_block (CoopSession *self, guint64 block)
+coop_session_describe_in (CoopSession *self, const CoopFrame *frame, guint64 block)
 {
-  return g_strdup_printf ("block %" G_GUINT64_FORMAT, block);
+  return g_strdup_printf ("block %" G_GUINT64_FORMAT " at event %" G_GUINT64_FORMAT, block, frame->totals.seq);
 }
 
 void

@@ -32,7 +32,10 @@ open_window (const char *program, guint64 budget)
   options.argv = g_strsplit (program, " ", -1);
   options.policy.v[COOP_PARAM_BUDGET].i = (gint64) budget;
   gtk_window_present (GTK_WINDOW (window));
-  if (coop_window_run (COOP_WINDOW (window), &options))
+  CoopSession *before = fake_session_last ();
+  coop_window_run (COOP_WINDOW (window), &options);
+  spin_until (!coop_window_is_starting (COOP_WINDOW (window)));
+  if (fake_session_last () != before)
     g_object_set_data (G_OBJECT (window), "coop-session", fake_session_last ());
   coop_run_options_clear (&options);
   return window;
@@ -122,6 +125,7 @@ test_out_of_memory (void)
 
   spin_until (shows (window, "Run Again with 11.0 MiB"));
   g_signal_emit_by_name (button, "clicked");
+  spin_until (!coop_window_is_starting (COOP_WINDOW (window)));
   g_assert_true (fake_session_last () != session);
   g_assert_cmpint (fake_session_get_budget (fake_session_last ()), ==, 11 * MIB);
   fake_session_end (fake_session_last (), COOP_SESSION_ENDED, 0);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drawer: see the header. */
+#include "config.h"
+
+#include "drawer.h"
+
+#include <glib/gi18n.h>
+
+#include "headline.h"
+#include "run-words.h"
+#include "table.h"
+
+/* A list makes a row for every item anew when it is replaced, which takes its time: while all moves,
+ * only as many are shown as can be seen; once it stands still, those that one may want to search. */
+#define ROWS_MOVING 16
+#define ROWS_STILL 200
+
+struct _CoopDrawer
+{
+  GtkWidget parent_instance;
+
+  GtkWidget *box, *stack, *events, *blocks, *counters;
+  guint events_serial, blocks_serial;
+  gboolean moving;
+};
+
+G_DEFINE_FINAL_TYPE (CoopDrawer, coop_drawer, GTK_TYPE_WIDGET)
+
+static guint picked_signal, turned_signal;
+
+static void
+block_picked (CoopTable *table, guint64 block, CoopDrawer *self)
+{
+  g_signal_emit (self, picked_signal, 0, block);
+}
+
+static void
+turned (CoopDrawer *self)
+{
+  g_signal_emit (self, turned_signal, 0);
+}
+
+static void
+coop_drawer_dispose (GObject *object)
+{
+  CoopDrawer *self = COOP_DRAWER (object);
+  if (self->stack)
+    g_signal_handlers_disconnect_by_data (self->stack, self);
+  self->stack = NULL;
+  g_clear_pointer (&self->box, gtk_widget_unparent);
+  G_OBJECT_CLASS (coop_drawer_parent_class)->dispose (object);
+}
+
+static void
+coop_drawer_class_init (CoopDrawerClass *class)
+{
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (class);
+  G_OBJECT_CLASS (class)->dispose = coop_drawer_dispose;
+  gtk_widget_class_set_css_name (widget_class, "drawer");
+  gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
+  picked_signal = g_signal_new ("picked", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                G_TYPE_NONE, 1, G_TYPE_UINT64);
+  turned_signal = g_signal_new ("turned", G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                G_TYPE_NONE, 0);
+}
+
+static void
+coop_drawer_init (CoopDrawer *self)
+{
+  GtkWidget *switcher = gtk_stack_switcher_new ();
+  self->stack = gtk_stack_new ();
+  self->events = coop_words_new_event_table ();
+  self->blocks = coop_words_new_block_table ();
+  self->counters = coop_counters_new ();
+  gtk_stack_add_titled (GTK_STACK (self->stack), self->events, "events", _("Events"));
+  gtk_stack_add_titled (GTK_STACK (self->stack), self->blocks, "blocks", _("Blocks"));
+  gtk_stack_add_titled (GTK_STACK (self->stack), self->counters, "counters", _("Counters"));
+  gtk_widget_set_size_request (self->stack, -1, 150);
+  gtk_stack_switcher_set_stack (GTK_STACK_SWITCHER (switcher), GTK_STACK (self->stack));
+  gtk_widget_set_halign (switcher, GTK_ALIGN_START);
+  gtk_widget_add_css_class (switcher, "compact");
+  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 4);
+  gtk_box_append (GTK_BOX (self->box), switcher);
+  gtk_box_append (GTK_BOX (self->box), self->stack);
+  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
+  g_signal_connect (self->blocks, "picked", G_CALLBACK (block_picked), self);
+  g_signal_connect_swapped (self->stack, "notify::visible-child", G_CALLBACK (turned), self);
+}
+
+GtkWidget *
+coop_drawer_new (void)
+{
+  return g_object_new (COOP_TYPE_DRAWER, NULL);
+}
+
+void
+coop_drawer_reset (CoopDrawer *self)
+{
+  self->events_serial = self->blocks_serial = 0;
+}
+
+void
+coop_drawer_set_shot (CoopDrawer *self, CoopShot *shot, gboolean moving)
+{
+  GtkWidget *visible = gtk_stack_get_visible_child (GTK_STACK (self->stack));
+  guint n = moving ? ROWS_MOVING : ROWS_STILL;
+  if (moving != self->moving)
+    coop_drawer_reset (self);
+  self->moving = moving;
+  if (!gtk_widget_get_visible (GTK_WIDGET (self)))
+    return;
+  if (visible == self->events && shot->events && shot->events_serial != self->events_serial)
+    {
+      g_autoptr (GPtrArray) rows = coop_words_for_events (shot->events, n);
+      coop_table_set_rows (COOP_TABLE (self->events), rows);
+      self->events_serial = shot->events_serial;
+    }
+  if (visible == self->blocks && shot->scene && shot->map_serial != self->blocks_serial)
+    {
+      g_autoptr (GPtrArray) rows = coop_words_for_blocks (shot->scene, n);
+      coop_table_set_rows (COOP_TABLE (self->blocks), rows);
+      self->blocks_serial = shot->map_serial;
+    }
+  if (visible == self->counters && shot->scene)
+    coop_counters_set_frame (COOP_COUNTERS (self->counters), shot->scene->frame, &shot->health);
+}
