@@ -56,6 +56,7 @@ coop_cmd_import (int argc, char **argv)
     return coop_cli_usage (NAME, "--output is for one file; without it each gets a name of its own");
   int code = COOP_EXIT_DONE;
   for (int i = 1; i < argc; i++)
-    code = MAX (code, import (argv[i], to, force));
+    if (import (argv[i], to, force) != COOP_EXIT_DONE)
+      code = COOP_EXIT_FAILED;
   return code;
 }
