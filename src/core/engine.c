@@ -71,7 +71,9 @@ coop_engine_new (const CoopEngineOptions *options)
   apply_budget (e);
   coop_emit_pool (e);
   for (int i = 0; i < COOP_N_PARAMS; i++)
-    coop_emit_policy (e, (CoopParam) i, COOP_SOURCE_INITIAL, e->policy.v[i], 0);
+    coop_emit_policy (e, (CoopParam) i,
+                      options->source != NULL ? (CoopSource) options->source[i] : COOP_SOURCE_INITIAL,
+                      e->policy.v[i], 0);
   return e;
 }
 

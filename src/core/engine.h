@@ -62,6 +62,7 @@ typedef struct CoopTensor {
 typedef struct {
   uint64_t capacity;   /* bytes of address space the budget may grow to, multiple of 512 */
   CoopPolicy policy;
+  const uint32_t *source; /* CoopSource of each parameter's first value; NULL: all INITIAL */
   CoopSink sink;       /* emit may be NULL */
   uint64_t (*now) (void *user);  /* ns, for the time of searches alone; may be NULL */
   void *now_user;

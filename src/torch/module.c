@@ -29,6 +29,8 @@ m_wire_create (PyObject *self, PyObject *args)
   CoopWireError error = coop_wire_create (bytes ? bytes : COOP_RING_BYTES, &policy, &wire);
   if (error != COOP_WIRE_OK)
     return PyErr_Format (PyExc_RuntimeError, "%s", coop_wire_strerror (error));
+  if (mask != 0)
+    coop_control_set_many (wire, &policy, mask, COOP_SOURCE_API);
   int fd = dup (coop_wire_fd (wire));
   coop_wire_free (wire);
   return fd < 0 ? PyErr_SetFromErrno (PyExc_OSError) : PyLong_FromLong (fd);

@@ -17,6 +17,7 @@ static struct {
   CoopMeta *meta;
   unsigned n_meta;
   CoopPolicy policy;
+  uint32_t source[COOP_N_PARAMS];
   unsigned reports;
   _Atomic unsigned threads;
 } pool;
@@ -93,7 +94,7 @@ coop_pool_prepare (CoopWire *wire, const CoopPolicy *policy, const CoopMeta *met
   pool.policy = *policy;
   coop.wire = wire;
   if (wire != NULL)
-    atomic_store (&coop.generation, coop_control_read (wire, &pool.policy, (uint32_t[COOP_N_PARAMS]){ 0 }));
+    atomic_store (&coop.generation, coop_control_read (wire, &pool.policy, pool.source));
   coop.local = coop.policy = pool.policy;
   return true;
 }
@@ -113,7 +114,8 @@ capacity_for (uint64_t budget)
 static bool
 begin (void)
 {
-  CoopEngineOptions options = { .policy = pool.policy, .sink = { .emit = sink }, .now = engine_now };
+  CoopEngineOptions options = { .policy = pool.policy, .source = pool.source, .sink = { .emit = sink },
+                                .now = engine_now };
 
   coop.start_ns = coop_now ();
   if (coop.wire != NULL && coop_wire_claim (coop.wire) != COOP_WIRE_OK)

@@ -29,6 +29,30 @@ test_start (void)
 }
 
 static void
+take_source (void *user, CoopEvent *ev, const void *body)
+{
+  if (ev->kind == COOP_EVENT_POLICY)
+    ((uint32_t *) user)[ev->u.policy.param] = ev->u.policy.source;
+}
+
+/* Each first value says where it came from. */
+static void
+test_sources (void)
+{
+  uint32_t source[COOP_N_PARAMS], seen[COOP_N_PARAMS] = { 0 };
+  for (unsigned i = 0; i < COOP_N_PARAMS; i++)
+    source[i] = i % COOP_N_SOURCES;
+  CoopEngineOptions options = { .capacity = 64 * K, .source = source, .sink = { take_source, seen } };
+  coop_policy_init (&options.policy);
+  coop_engine_free_all (coop_engine_new (&options));
+  g_assert_cmpmem (seen, sizeof seen, source, sizeof source);
+  options.source = NULL;
+  coop_engine_free_all (coop_engine_new (&options));
+  for (unsigned i = 0; i < COOP_N_PARAMS; i++)
+    g_assert_cmpuint (seen[i], ==, COOP_SOURCE_INITIAL);
+}
+
+static void
 test_best_fit (void)
 {
   static const unsigned size_cost[][2] = { { 4, 1 }, { 1, 1 }, { 2, 1 }, { 1, 1 }, { 2, 1 }, { 1, 1 } };
@@ -376,6 +400,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/core/memory/start", test_start);
+  g_test_add_func ("/core/memory/sources", test_sources);
   g_test_add_func ("/core/memory/best-fit", test_best_fit);
   g_test_add_func ("/core/memory/no-memory", test_no_memory);
   g_test_add_func ("/core/memory/try", test_try);
