@@ -288,6 +288,13 @@ label_of (const CoopPolicy *policy, CoopParam param)
   return g_strdup (value >= 0 && value < n ? labels[value] : "?");
 }
 
+/* Later than the last operator of the program's own nothing but the end is to be seen, where the limit
+ * may have been lifted to bring all back. */
+#define BUDGET_AT_LAST_OPERATOR                                                                     \
+  "SELECT new FROM policy_change WHERE param = 'budget' AND event <="                               \
+  " (SELECT begin_event FROM op WHERE replay_of IS NULL ORDER BY id DESC LIMIT 1)"                  \
+  " ORDER BY event DESC LIMIT 1"
+
 gboolean
 coop_reader_info (CoopReader *reader, CoopTraceInfo *info, GError **error)
 {
@@ -304,7 +311,7 @@ coop_reader_info (CoopReader *reader, CoopTraceInfo *info, GError **error)
   info->command = coop_reader_meta (reader, "command");
   info->events = coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'events'", 0);
   info->peak = info->totals.peak;
-  info->budget = info->totals.budget;
+  info->budget = coop_reader_int (reader, BUDGET_AT_LAST_OPERATOR, info->totals.budget);
   if (info->end_ns == 0)
     info->end_ns = info->start_ns + info->totals.ts;
   if (find_state_and_floor (reader, info, error))

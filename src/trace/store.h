@@ -84,7 +84,7 @@ typedef struct {
   guint64 floor_bytes;       /* max over operators of state + inputs + outputs + workspace as a set */
   guint64 peak;              /* as in the model: largest sum of live rounded bytes */
   char *command, *evictor, *allocator;
-  guint64 budget;            /* at the end; 0 = none */
+  guint64 budget;            /* at the last operator of the program's own; 0 = none */
 } CoopTraceInfo;
 gboolean coop_reader_info (CoopReader *reader, CoopTraceInfo *info, GError **error);
 void coop_trace_info_clear (CoopTraceInfo *info);

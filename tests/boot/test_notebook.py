@@ -66,8 +66,11 @@ def test_in_the_middle_of_a_program(w):
                  "assert not coopscope.running()\n"
                  "train(1)\nprint(x.sum().item())\n"), plain)
     equal(rows(w, "x.coop", "SELECT count(*) > 0 AS n FROM v_evicted"), [(1,)])
-    equal(rows(w, "x.coop", "SELECT new FROM v_policy WHERE param = 'budget' AND source = 'api' "
-                            "AND old = 14 << 20"), [(15 << 20,)])
+    equal(rows(w, "x.coop", "SELECT old >> 20 AS o, new >> 20 AS n, source FROM v_policy WHERE param = 'budget'"),
+          [(14, 14, "api"), (14, 15, "api"), (15, 0, "api")])  # lifted by stop(), to bring all back
+    equal(rows(w, "x.coop", "SELECT source FROM v_policy WHERE param = 'stress'"), [("initial",)])
+    info = subprocess.run([COOP, "info", "--json", w.path("x.coop")], capture_output=True, text=True)
+    equal(json.loads(info.stdout)["budget"], 15 << 20)
     equal(rows(w, "x.coop", "SELECT text FROM annotation a JOIN string s ON s.id = a.string"), [("go",)])
     equal(rows(w, "x.coop", "SELECT count(*) AS n FROM gap"), [(0,)])
     check(w, "x.coop")
@@ -109,6 +112,8 @@ def test_under_coop_run_start_is_said_and_does_nothing(w):
                            sys.executable, path], cwd=w.folder, capture_output=True, text=True)
     equal((done.stdout, done.returncode), (f"3.0 {64 << 20}\n", 0))
     contains(done.stderr, "whose options hold")
+    equal(rows(w, "x.coop", "SELECT param FROM v_policy WHERE source = 'flag'"), [("budget",)])
+    equal(rows(w, "x.coop", "SELECT count(*) AS n FROM v_policy WHERE source <> 'flag' AND source <> 'initial'"), [(0,)])
     equal(os.path.exists(w.path("other.coop")), False)
 
 

@@ -325,8 +325,8 @@ def test_flags_are_in_the_trace(tmp):
     trace = os.path.join(tmp, "t.coop")
     coop("run", "--evictor", "lru", "--set", "stress=3", "-o", trace, "--", TARGET, "--events", "200")
     with sqlite3.connect(trace) as db:
-        rows = dict(db.execute("SELECT param, source FROM policy_change"))
-    assert rows, "no policy rows"
+        rows = dict(db.execute("SELECT param, source FROM v_policy"))
+    assert rows["evictor"] == rows["stress"] == "flag" and rows["budget"] == "initial", rows
 
 
 def test_help(tmp):

@@ -206,6 +206,24 @@ hand_step (Hand *hand, guint64 i, gboolean evicted_over_step)
   PUT (hand, .kind = COOP_EVENT_FREE, .u.free = { batch, at + 8192, 8192, batch, 0 });
 }
 
+/* What is reported is what the program ran under, not what was set to let it end. */
+static void
+test_budget (void)
+{
+  Place place = place_new ();
+  Hand hand = hand_new (place.path);
+  PUT (&hand, .kind = COOP_EVENT_POLICY, .u.policy = { .param = COOP_PARAM_BUDGET, .new_bits = 1 << 19 });
+  PUT (&hand, .kind = COOP_EVENT_POLICY, .u.policy = { .param = COOP_PARAM_BUDGET, .new_bits = 1 << 18 });
+  PUT (&hand, .kind = COOP_EVENT_OP_BEGIN, .u.op_begin = { .id = 1 });
+  finish (&hand, 1, 0, 0);
+  PUT (&hand, .kind = COOP_EVENT_POLICY, .u.policy = { .param = COOP_PARAM_BUDGET, .new_bits = 0 });
+  PUT (&hand, .kind = COOP_EVENT_OP_BEGIN, .u.op_begin = { .id = 2, .replay_of = 1 });
+  finish (&hand, 2, 0, 0);
+  CoopTraceInfo info = hand_info (&hand, place.path);
+  g_assert_cmpuint (info.budget, ==, 1 << 18);
+  place_clear (&place);
+}
+
 static void
 start_parameter (Hand *hand)
 {
@@ -374,6 +392,7 @@ main (int argc, char **argv)
   g_test_add_func ("/reader/state-evicted", test_state_evicted);
   g_test_add_func ("/reader/state-in-place", test_state_in_place);
   g_test_add_func ("/reader/one-step", test_one_step);
+  g_test_add_func ("/reader/budget", test_budget);
   g_test_add_func ("/reader/query", test_query);
   return g_test_run ();
 }
