@@ -40,7 +40,4 @@ void *coop_shadow_give (CoopShadow *shadow, void *pointer);
  * handler. *base gets the begin of the range. */
 void *coop_shadow_owner (const CoopShadow *shadow, const void *pointer, void **base);
 
-/* RAM of this machine and of the control group, the smaller; 0 if unknown. */
-uint64_t coop_host_memory (void);
-
 #endif

@@ -166,14 +166,13 @@ spawn (CoopSession *self, const CoopRunOptions *options, char **env, GError **er
 static void
 check_budget (CoopSession *self, const CoopPolicy *policy)
 {
-  long pages = sysconf (_SC_PHYS_PAGES), page = sysconf (_SC_PAGESIZE);
-  guint64 budget = (guint64) policy->v[COOP_PARAM_BUDGET].i, memory = (guint64) pages * (guint64) page;
-  if (pages <= 0 || page <= 0 || budget <= memory)
+  guint64 budget = (guint64) policy->v[COOP_PARAM_BUDGET].i, memory = coop_host_memory ();
+  if (memory == 0 || budget <= memory)
     return;
   char want[32], have[32];
   coop_size_format (budget, want, sizeof want);
   coop_size_format (memory, have, sizeof have);
-  coop_session_say (self, "the budget of %s is more than this machine's memory (%s)", want, have);
+  coop_session_say (self, "the budget of %s is more than the memory there is (%s)", want, have);
 }
 
 /* Nothing ran: no file is left of it. */

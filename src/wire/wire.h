@@ -107,4 +107,8 @@ void coop_control_set_many (CoopWire *wire, const CoopPolicy *policy, uint64_t m
 bool coop_control_stop (const CoopWire *wire);
 void coop_control_set_stop (CoopWire *wire);
 
+/* ---- where both run ---- */
+/* RAM of this machine and of the control group, the smaller; 0 if unknown. */
+uint64_t coop_host_memory (void);
+
 #endif

@@ -57,6 +57,13 @@ def run_then(tmp, signum, *target_args):
     return process.returncode, out, trace
 
 
+NO_MOUNTS = "SKIP this system mounts nothing for users"
+
+
+def may_mount():
+    return subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0
+
+
 def refused(args, *says, code=2):
     result = coop(*args)
     assert result.returncode == code, (args, result)
@@ -94,7 +101,21 @@ def test_budgets(tmp):
     refused(["run", "--budget", "many"] + tail, "many")
     refused(["run", "--budget", ""] + tail, "not a size")
     result = coop("run", "--budget", "100TiB", "-o", os.path.join(tmp, "a.coop"), *tail)
-    assert result.returncode == 0 and "more than this machine's memory" in result.stderr, result
+    assert result.returncode == 0 and "more than the memory there is" in result.stderr, result
+
+
+def test_control_group(tmp):
+    """A budget above the limit of the control group is said, as one above the machine's memory is."""
+    if not may_mount():
+        return NO_MOUNTS
+    script = ('mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/memory && cd /sys/fs/cgroup &&'
+              ' echo 83886080 | tee memory.max > memory/memory.limit_in_bytes &&'
+              ' exec "$0" run --budget "$1" -o "$2" -- "$3" --events 10')
+    for budget, said in ("90MiB", True), ("80MiB", False):
+        result = subprocess.run(["unshare", "-rm", "sh", "-c", script, COOP, budget, os.path.join(tmp, "t.coop"),
+                                 TARGET], capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0 and ("the memory there is (80.0 MiB)" in result.stderr) == said, result
+    return None
 
 
 def test_commands(tmp):
@@ -164,8 +185,8 @@ def all_accounted_for(trace, events, said):
 
 def test_disk_full(tmp):
     """The same on disks of several sizes, which are full to the last page."""
-    if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
-        return "SKIP this system mounts nothing for users"
+    if not may_mount():
+        return NO_MOUNTS
     for size in 3, 6, 20:
         disk, trace = os.path.join(tmp, f"{size}"), os.path.join(tmp, f"copy-{size}", "t.coop")
         os.mkdir(disk)

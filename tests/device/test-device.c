@@ -218,14 +218,6 @@ test_shadow_random (void)
   assert_disjoint (live);
 }
 
-static void
-test_host_memory (void)
-{
-  guint64 bytes = coop_host_memory ();
-  g_assert_cmpuint (bytes, >, 64 * MIB);
-  g_assert_cmpuint (bytes, <=, (guint64) sysconf (_SC_PHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE));
-}
-
 int
 main (int argc, char **argv)
 {
@@ -238,6 +230,5 @@ main (int argc, char **argv)
   g_test_add_func ("/shadow/untouchable", test_shadow_untouchable);
   g_test_add_func ("/shadow/mappings", test_shadow_mappings);
   g_test_add_func ("/shadow/random", test_shadow_random);
-  g_test_add_func ("/host-memory", test_host_memory);
   return g_test_run ();
 }

@@ -110,6 +110,14 @@ test_consumer_killed (void)
   coop_wire_free (wire);
 }
 
+static void
+test_host_memory (void)
+{
+  guint64 bytes = coop_host_memory ();
+  g_assert_cmpuint (bytes, >, 64u << 20);
+  g_assert_cmpuint (bytes, <=, (guint64) sysconf (_SC_PHYS_PAGES) * (guint64) sysconf (_SC_PAGESIZE));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -117,5 +125,6 @@ main (int argc, char **argv)
   g_test_add_func ("/process/two", test_two_processes);
   g_test_add_func ("/process/producer-killed", test_producer_killed);
   g_test_add_func ("/process/consumer-killed", test_consumer_killed);
+  g_test_add_func ("/wire/host-memory", test_host_memory);
   return g_test_run ();
 }

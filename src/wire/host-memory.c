@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory this process can have: RAM, or what its control group allows. */
-#include "device.h"
+#include "wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
