@@ -398,10 +398,15 @@ manage (CoopDispatch *d)
   look_up_line (d);
   if (coop_gather_inputs (d) && begin (d))
     {
+      bool random = (d->info->flags & COOP_OP_RANDOM) != 0;
+      if (random)
+        coop_generator_lock ();
       if (save_generator (d) && (d->env = coop_environment_now ()) != NULL)
         result = run (d);
       else
         abort_call (d);
+      if (random)
+        coop_generator_unlock ();
     }
   coop_act ();
   d->unmanaged_out |= (d->info->flags & COOP_OP_ASYNC) != 0;

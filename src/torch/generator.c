@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generator: the state of a random generator, kept as bytes outside of every tensor. */
+/* Generator: the state of a random generator, kept as bytes outside of every tensor; and the lock that
+ * keeps one thread from drawing between another's look at the state and its draw, or while a replay
+ * has turned the generator back. Operators let go of the GIL, so the GIL is no such lock. */
 #include "torch/host.h"
 
 #include <string.h>
 
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static PyObject *scratch;   /* a tensor of the size of a state, outside the pool */
 
 static PyObject *
@@ -62,4 +65,20 @@ coop_generator_set (PyObject *generator, PyObject *bytes)
   Py_XDECREF (method);
   Py_XDECREF (done);
   return done != NULL;
+}
+
+void
+coop_generator_lock (void)
+{
+  if (pthread_mutex_trylock (&lock) == 0)
+    return;
+  PyThreadState *state = PyEval_SaveThread ();
+  pthread_mutex_lock (&lock);
+  PyEval_RestoreThread (state);
+}
+
+void
+coop_generator_unlock (void)
+{
+  pthread_mutex_unlock (&lock);
 }

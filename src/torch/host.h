@@ -216,6 +216,9 @@ bool coop_environment_set (const CoopEnvironment *env);
 /* State of a generator as bytes, new reference. */
 PyObject *coop_generator_get (PyObject *generator);
 bool coop_generator_set (PyObject *generator, PyObject *bytes);
+/* Around a look at the state and the draw that belongs to it. Recursive; lets go of the GIL to wait. */
+void coop_generator_lock (void);
+void coop_generator_unlock (void);
 
 /* ---- recipe.c: an operator that can be run again ---- */
 typedef struct {

@@ -448,6 +448,8 @@ call (const CoopRecipe *r, PyObject *args, PyObject *kwargs, uint64_t *ns)
 
   if (now == NULL || (other && !coop_environment_set (r->env)))
     return NULL;
+  if (r->state != NULL)
+    coop_generator_lock ();
   if (rewind_generator (r, &was))
     {
       uint64_t begin = coop_now ();
@@ -457,6 +459,8 @@ call (const CoopRecipe *r, PyObject *args, PyObject *kwargs, uint64_t *ns)
       *ns -= own < *ns ? own : *ns;
     }
   forward_generator (r, was);
+  if (r->state != NULL)
+    coop_generator_unlock ();
   if (other)
     {
       PyObject *type, *value, *traceback;
