@@ -148,12 +148,30 @@ second_attempt (Open *open)
   g_array_set_size (open->blocks, n);   /* zeros */
 }
 
+/* The host acted after an operator (state was moved, or all was evicted for `stress`): what was let go
+ * between the operator's end and this went before. */
+static void
+host_acted (Reader *r)
+{
+  guint n = r->p->lines->len, first = n;
+  if (innermost (r) != NULL)
+    return;
+  while (first > 0 && (g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_RELEASE
+                       || g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_FREE))
+    first--;
+  if (first > 0 && g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_OP)
+    for (guint i = first; i < n; i++)
+      g_array_index (r->p->lines, CoopProgramLine, i).early = TRUE;
+}
+
 static void
 on_search (Reader *r, const CoopEvent *ev, const CoopSearchBody *body)
 {
   Open *open = find_open (r, body->op);
   if (open != NULL && ev->u.search.victims == 0)
     open->refused = TRUE;
+  if (ev->u.search.need == 0)   /* all that may go: no request */
+    host_acted (r);
 }
 
 static void
@@ -213,21 +231,6 @@ on_release (Reader *r, const CoopEvent *ev)
   CoopProgramLine add = { .kind = COOP_DO_RELEASE, .slot = t->slot };
   flush_pending (r);
   coop_program_add (r->p, &add);
-}
-
-/* State was moved after an operator: what was let go between its end and this went before. */
-static void
-on_move (Reader *r)
-{
-  guint n = r->p->lines->len, first = n;
-  if (innermost (r) != NULL)
-    return;
-  while (first > 0 && (g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_RELEASE
-                       || g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_FREE))
-    first--;
-  if (first > 0 && g_array_index (r->p->lines, CoopProgramLine, first - 1).kind == COOP_DO_OP)
-    for (guint i = first; i < n; i++)
-      g_array_index (r->p->lines, CoopProgramLine, i).early = TRUE;
 }
 
 /* ---- tensors ---- */
@@ -539,7 +542,7 @@ take (gpointer user, const CoopEvent *ev, const void *body)
       on_release (r, ev);
       break;
     case COOP_EVENT_MOVE:
-      on_move (r);
+      host_acted (r);
       break;
     case COOP_EVENT_TENSOR:
       on_tensor (r, ev, body);
