@@ -69,4 +69,8 @@ void coop_json_uint (GString *out, const char *key, guint64 value);
 void coop_json_real (GString *out, const char *key, double value);          /* not finite: null */
 void coop_json_bool (GString *out, const char *key, gboolean value);
 
+/* schema.c: what a view, and a column of it, means; NULL if there is no such. */
+const char *coop_schema_view (const char *view);
+const char *coop_schema_column (const char *view, const char *column);
+
 #endif

@@ -195,6 +195,71 @@ finish (Printer *p)
     printf ("(%" G_GUINT64_FORMAT " %s)\n", p->rows, p->rows == 1 ? "row" : "rows");
 }
 
+/* ---- .schema ---- */
+
+#define VIEWS "SELECT name FROM sqlite_schema WHERE type = 'view' AND name GLOB 'v_*' ORDER BY rowid"
+/* One row of NULLs, for the names of the columns. */
+#define COLUMNS "SELECT v.* FROM (SELECT 1) LEFT JOIN (SELECT * FROM \"%s\" LIMIT 0) v ON 1"
+
+static gboolean
+take_view (gpointer user, int n, const char *const *names, const char *const *values, const int *types)
+{
+  g_ptr_array_add (user, g_strdup (values[0]));
+  return TRUE;
+}
+
+typedef struct {
+  Printer *printer;
+  const char *view;
+} Columns;
+
+static gboolean
+take_columns (gpointer user, int n, const char *const *names, const char *const *values, const int *types)
+{
+  static const char *const head[] = { "view", "column", "meaning" };
+  static const int texts[] = { TYPE_TEXT, TYPE_TEXT, TYPE_TEXT };
+  Columns *c = user;
+  for (int i = 0; i < n; i++)
+    {
+      const char *meaning = coop_schema_column (c->view, names[i]);
+      const char *const row[] = { c->view, names[i], meaning != NULL ? meaning : "" };
+      if (c->printer->form == FORM_TABLE)
+        printf ("  %-16s  %s\n", row[1], row[2]);
+      else
+        take_row (c->printer, 3, head, row, texts);
+    }
+  return FALSE;
+}
+
+/* What the views' columns mean; for people under a heading a view. */
+static gboolean
+print_schema (CoopReader *reader, double seconds, Printer *p, GError **error)
+{
+  g_autoptr (GPtrArray) views = g_ptr_array_new_with_free_func (g_free);
+  if (!coop_reader_query (reader, VIEWS, seconds, take_view, views, error))
+    return FALSE;
+  for (guint i = 0; i < views->len; i++)
+    {
+      Columns columns = { p, views->pdata[i] };
+      const char *what = coop_schema_view (columns.view);
+      g_autofree char *sql = g_strdup_printf (COLUMNS, columns.view);
+      if (p->form == FORM_TABLE)
+        printf ("%s%s  %s\n", i > 0 ? "\n" : "", columns.view, what != NULL ? what : "");
+      if (!coop_reader_query (reader, sql, seconds, take_columns, &columns, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+is_schema (const char *sql)
+{
+  g_autofree char *word = g_strstrip (g_strdup (sql));
+  return strcmp (word, ".schema") == 0;
+}
+
+/* ---- the command ---- */
+
 static int
 query (const char *path, const char *sql, double seconds, Form form)
 {
@@ -204,10 +269,12 @@ query (const char *path, const char *sql, double seconds, Form form)
     .types = g_array_new (FALSE, FALSE, sizeof (int)),
   };
   int status = COOP_EXIT_DONE;
+  gboolean schema = is_schema (sql);
   CoopReader *reader = coop_reader_open (path, &error);
-  if (reader == NULL || !coop_reader_query (reader, sql, seconds, take_row, &printer, &error))
+  if (reader == NULL || !(schema ? print_schema (reader, seconds, &printer, &error)
+                          : coop_reader_query (reader, sql, seconds, take_row, &printer, &error)))
     status = coop_cli_fail (NAME, "%s", error->message);
-  else
+  else if (!schema || form != FORM_TABLE)
     finish (&printer);
   coop_reader_free (reader);
   g_ptr_array_unref (printer.held);
@@ -231,7 +298,7 @@ coop_cmd_query (int argc, char **argv)
   };
   if (!coop_cli_parse ("FILE SQL", "Runs one SELECT on a trace, read-only. The views v_event, v_operator, v_tensor,\n"
                        "v_block, v_usage, v_eviction, v_evicted, v_fragmentation, v_policy and v_oom are\n"
-                       "the ones to use; `SELECT name FROM sqlite_schema` lists all.",
+                       "the ones to use; `coop query FILE .schema` says what their columns mean.",
                        entries, &argc, &argv))
     return COOP_EXIT_USAGE;
   if (argc != 3)

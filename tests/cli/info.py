@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -80,6 +81,20 @@ def test_query_forms(trace, tmp):
     assert json.loads(done("query", "--json", trace, "SELECT 1 WHERE 0")) == []
     many = done("query", trace, "SELECT seq FROM event").splitlines()
     assert len(many) == 2 + sql(trace, "SELECT count(*) FROM event")
+
+
+def test_query_schema(trace, tmp):
+    rows = json.loads(done("query", "--json", trace, ".schema"))
+    with sqlite3.connect(trace) as db:
+        views = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
+        real = [(view, c[1]) for view in views for c in db.execute(f"PRAGMA table_info ({view})")]
+    assert [(r["view"], r["column"]) for r in rows] == real and len(views) > 10
+    assert not [r for r in rows if not r["meaning"]], [r for r in rows if not r["meaning"]]
+    text = done("query", trace, ".schema")
+    assert text.startswith("v_event  every event of the run, in order\n  seq  "), text
+    assert re.findall(r"^(v_\w+)  \w", text, re.M) == views, text
+    assert max(map(len, text.splitlines())) <= 80
+    refused("query", trace, "PRAGMA table_list", code=1, says="only SELECT")
 
 
 def test_query_refuses(trace, tmp):
