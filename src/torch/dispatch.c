@@ -23,8 +23,8 @@ coop_dispatch_setup (PyObject *functions)
          && api.generator != NULL;
 }
 
-static bool
-grad_enabled (void)
+bool
+coop_grad_enabled (void)
 {
   PyObject *r = PyObject_CallFunctionObjArgs (api.grad_enabled, NULL);
   bool on = r == Py_True;
@@ -38,7 +38,7 @@ phase_of (const CoopDispatch *d)
 {
   if (atomic_load_explicit (&coop.backward, memory_order_relaxed) > 0)
     return COOP_PHASE_BACKWARD;
-  if (grad_enabled ())
+  if (coop_grad_enabled ())
     return COOP_PHASE_FORWARD;
   if (atomic_load_explicit (&coop.optimizer, memory_order_relaxed) > 0)
     return COOP_PHASE_OPTIMIZER;
