@@ -82,7 +82,8 @@ query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *t
       /* Translators: time, then sizes, then numbers */
       _("%s\nused %s, pinned %s\nlargest hole %s\nbudget %s\n%u evicted, %u brought back"), time, used,
       pinned, hole, budget, point->evictions, point->handovers);
-  gtk_tooltip_set_text (tooltip, text);
+  g_autofree char *with_hint = g_strconcat (text, "\n", _("Click to see the map at this time."), NULL);
+  gtk_tooltip_set_text (tooltip, self->seekable ? with_hint : text);
   return TRUE;
 }
 

@@ -76,7 +76,9 @@ coop_headline_init (CoopHeadline *self)
       gtk_box_append (GTK_BOX (self->box), self->group[i]);
     }
   set_text (self->caption[LARGEST], _("largest hole"));
+  set_text (self->caption[FREE], _("free"));
   set_text (self->caption[NEED], _("last request"));
+  set_text (self->caption[USED], _("used"));
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   _("Memory in numbers"), -1);
@@ -102,10 +104,10 @@ coop_headline_set_frame (CoopHeadline *self, const CoopFrame *frame)
   gboolean limited = totals->budget > 0;
   g_autofree char *budget = coop_format_bytes (totals->budget);
   g_autofree char *pinned = coop_format_bytes (totals->pinned);
+  g_autofree char *count = coop_format_count (totals->holes);
   g_autofree char *holes = g_strdup_printf (
-      g_dngettext (GETTEXT_PACKAGE, "free in %" G_GUINT64_FORMAT " hole",
-                   "free in %" G_GUINT64_FORMAT " holes", (gulong) totals->holes),
-      totals->holes);
+      /* Translators: a number */
+      g_dngettext (GETTEXT_PACKAGE, "free in %s hole", "free in %s holes", (gulong) totals->holes), count);
   g_autofree char *used = limited
                               /* Translators: sizes: "(278 MiB used) of 340.0 MiB · 120.1 MiB pinned" */
                               ? g_strdup_printf (_("used of %s · %s pinned"), budget, pinned)

@@ -40,7 +40,8 @@ struct _CoopLegend
 
   GtkWidget *box, *scale;
   GtkWidget *samples[G_N_ELEMENTS (entries)];
-  gboolean themed, dark, contrast;
+  int factor; /* that the samples were painted for; 0: not yet */
+  gboolean dark, contrast;
 };
 
 G_DEFINE_FINAL_TYPE (CoopLegend, coop_legend, GTK_TYPE_WIDGET)
@@ -131,6 +132,7 @@ coop_legend_init (CoopLegend *self)
   gtk_flow_box_set_max_children_per_line (GTK_FLOW_BOX (flow), G_N_ELEMENTS (entries));
   gtk_flow_box_set_min_children_per_line (GTK_FLOW_BOX (flow), 5);
   gtk_flow_box_set_column_spacing (GTK_FLOW_BOX (flow), 10);
+  gtk_flow_box_set_row_spacing (GTK_FLOW_BOX (flow), 3);
   gtk_widget_set_hexpand (flow, TRUE);
   gtk_widget_add_css_class (flow, "legend");
   for (gsize i = 0; i < G_N_ELEMENTS (entries); i++)
@@ -163,6 +165,22 @@ coop_legend_new (void)
 }
 
 void
+coop_legend_set_theme (CoopLegend *self, gboolean dark, gboolean contrast)
+{
+  int factor = gtk_widget_get_scale_factor (GTK_WIDGET (self));
+  if (self->factor == factor && self->dark == dark && self->contrast == contrast)
+    return;
+  self->factor = factor;
+  self->dark = dark;
+  self->contrast = contrast;
+  for (gsize i = 0; i < G_N_ELEMENTS (entries); i++)
+    {
+      g_autoptr (GdkPaintable) sample = paint_sample (&entries[i], dark, contrast, factor);
+      gtk_picture_set_paintable (GTK_PICTURE (self->samples[i]), sample);
+    }
+}
+
+void
 coop_legend_set_view (CoopLegend *self, const CoopMapView *view)
 {
   char size[32];
@@ -171,15 +189,5 @@ coop_legend_set_view (CoopLegend *self, const CoopMapView *view)
   g_autofree char *text = g_strdup_printf (_("1 pixel = %s"), size);
   if (!g_str_equal (text, gtk_label_get_text (GTK_LABEL (self->scale))))
     gtk_label_set_text (GTK_LABEL (self->scale), text);
-  if (self->themed && self->dark == view->dark && self->contrast == view->contrast)
-    return;
-  self->themed = TRUE;
-  self->dark = view->dark;
-  self->contrast = view->contrast;
-  for (gsize i = 0; i < G_N_ELEMENTS (entries); i++)
-    {
-      g_autoptr (GdkPaintable) sample = paint_sample (&entries[i], view->dark, view->contrast,
-                                                      gtk_widget_get_scale_factor (GTK_WIDGET (self)));
-      gtk_picture_set_paintable (GTK_PICTURE (self->samples[i]), sample);
-    }
+  coop_legend_set_theme (self, view->dark, view->contrast);
 }

@@ -13,6 +13,8 @@ G_DECLARE_FINAL_TYPE (CoopLegend, coop_legend, COOP, LEGEND, GtkWidget)
 
 GtkWidget *coop_legend_new (void);
 /* Samples in the map's theme; the scale is told as "1 px = 8 KiB". */
+/* Paints the samples; with the first view at the latest. */
+void coop_legend_set_theme (CoopLegend *self, gboolean dark, gboolean contrast);
 void coop_legend_set_view (CoopLegend *self, const CoopMapView *view);
 
 /* Names of kinds and pins for people, translated. */

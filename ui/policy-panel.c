@@ -28,13 +28,15 @@ row_changed (CoopPolicyRow *row, CoopPolicyPanel *self)
   g_signal_emit (self, changed_signal, 0, (guint) coop_policy_row_get_param (row));
 }
 
-/* "memory" -> "Memory" */
+/* "memory" -> "Memory", translated if it is one that we know. */
 static char *
 title_of (const char *group)
 {
-  const char *word = _(group);
-  g_autofree char *first = g_utf8_strup (word, (gssize) (g_utf8_next_char (word) - word));
-  return g_strconcat (first, g_utf8_next_char (word), NULL);
+  static const char *const known[] = { N_("Memory"), N_("Eviction"), N_("Checks"), N_("Trace") };
+  for (gsize i = 0; i < G_N_ELEMENTS (known); i++)
+    if (g_ascii_strcasecmp (known[i], group) == 0)
+      return g_strdup (_(known[i]));
+  return g_strdup (group);
 }
 
 static GtkWidget *

@@ -7,8 +7,6 @@
 #include <glib/gi18n.h>
 #include <math.h>
 
-#include "format.h"
-
 #define WIDE 50 /* a range of more than so many defaults is shown on a logarithm */
 
 struct _CoopPolicyRow
@@ -19,6 +17,7 @@ struct _CoopPolicyRow
   CoopValue value, initial;
   gint64 touched;
   gboolean setting; /* by us: no signal */
+  gboolean live;
 
   GtkWidget *scale, *entry, *list, *toggle, *reset;
 };
@@ -38,7 +37,7 @@ is_large_size (const CoopParamInfo *info)
 static gboolean
 is_logarithmic (const CoopParamInfo *info)
 {
-  return (info->type == COOP_TYPE_REAL || info->type == COOP_TYPE_INT)
+  return info->type != COOP_TYPE_BOOL && info->type != COOP_TYPE_ENUM && !is_large_size (info)
          && info->max > WIDE * MAX (info->def, 1);
 }
 
@@ -49,37 +48,37 @@ knee (const CoopParamInfo *info)
   return info->def > 0 ? info->def : 1;
 }
 
+/* One step of a size. */
+static double
+unit (const CoopParamInfo *info)
+{
+  return info->type != COOP_TYPE_SIZE ? 1 : is_large_size (info) ? COOP_MIB : COOP_KIB;
+}
+
 double
 coop_policy_row_to_slider (CoopParam param, CoopValue value)
 {
   const CoopParamInfo *info = &coop_param_info[param];
   double number = info->type == COOP_TYPE_REAL ? value.d : (double) value.i;
-  if (info->type == COOP_TYPE_SIZE)
-    return number / (is_large_size (info) ? COOP_MIB : COOP_KIB);
-  if (is_logarithmic (info))
-    return log1p (number / knee (info));
-  return number;
+  return is_logarithmic (info) ? log1p (number / knee (info)) : number / unit (info);
 }
 
 CoopValue
 coop_policy_row_from_slider (CoopParam param, double position)
 {
   const CoopParamInfo *info = &coop_param_info[param];
-  double number = position;
-  if (info->type == COOP_TYPE_SIZE)
-    number = round (position) * (is_large_size (info) ? COOP_MIB : COOP_KIB);
-  else if (is_logarithmic (info))
-    number = knee (info) * expm1 (position);
+  double number = is_logarithmic (info) ? knee (info) * expm1 (position) : position * unit (info);
   CoopValue value;
   if (info->type == COOP_TYPE_REAL)
     value.d = round (number * 1000) / 1000;
   else
-    value.i = (gint64) round (number);
+    value.i = (gint64) (round (number / unit (info)) * unit (info));
   return coop_param_clamp (param, value);
 }
 
 /* ---- showing ---- */
 
+/* As coop_param_parse reads it again: with a point, whatever the locale. */
 static char *
 text_of (const CoopParamInfo *info, CoopValue value)
 {
@@ -87,9 +86,12 @@ text_of (const CoopParamInfo *info, CoopValue value)
   if (info->id == COOP_PARAM_BUDGET && value.i == 0)
     return g_strdup (_("no limit"));
   if (info->type == COOP_TYPE_SIZE)
-    return coop_format_bytes ((guint64) value.i);
+    {
+      coop_size_format ((guint64) value.i, text, sizeof text);
+      return g_strdelimit (g_strdup (text), ",", '.');
+    }
   if (info->type == COOP_TYPE_REAL)
-    g_snprintf (text, sizeof text, "%.3g", value.d);
+    g_ascii_formatd (text, sizeof text, "%.3g", value.d);
   else
     coop_param_format (info->id, value, text, sizeof text);
   return g_strdup (text);
@@ -123,8 +125,8 @@ show (CoopPolicyRow *self)
   self->setting = FALSE;
   /* The button keeps its place, so that nothing moves. */
   gboolean same = coop_value_equal (info->id, self->value, self->initial);
-  gtk_widget_set_opacity (self->reset, same ? 0 : 1);
-  gtk_widget_set_sensitive (self->reset, !same);
+  gtk_widget_set_opacity (self->reset, same || !self->live ? 0 : 1);
+  gtk_widget_set_sensitive (self->reset, !same && self->live);
 }
 
 /* A person has set it. */
@@ -371,6 +373,7 @@ coop_policy_row_new (CoopParam param)
   self->info = &coop_param_info[param];
   coop_policy_init (&policy);
   self->value = self->initial = policy.v[param];
+  self->live = TRUE;
   build (self);
   show (self);
   return GTK_WIDGET (self);
@@ -432,5 +435,6 @@ coop_policy_row_set_live (CoopPolicyRow *self, gboolean live)
   for (gsize i = 0; i < G_N_ELEMENTS (controls); i++)
     if (controls[i])
       gtk_widget_set_sensitive (controls[i], live && !fixed);
-  gtk_widget_set_visible (self->reset, live && !fixed);
+  self->live = live && !fixed;
+  show (self);
 }

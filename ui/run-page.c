@@ -7,7 +7,6 @@
 #include "run-page-private.h"
 
 #include <adwaita.h>
-#include <glib/gi18n.h>
 
 #include "chart-widget.h"
 #include "drawer.h"
@@ -80,6 +79,8 @@ theme_changed (CoopRunPage *self)
   if (self->camera)
     coop_camera_set_theme (self->camera, adw_style_manager_get_dark (style),
                            adw_style_manager_get_high_contrast (style));
+  coop_legend_set_theme (COOP_LEGEND (self->legend), adw_style_manager_get_dark (style),
+                         adw_style_manager_get_high_contrast (style));
   coop_words_fill_chart_legend (GTK_BOX (self->chart_legend));
 }
 

@@ -88,9 +88,9 @@ coop_scrubber_set_place (CoopScrubber *self, guint64 seq, guint64 last, guint64 
     gtk_adjustment_set_value (adjustment, (double) seq);
   self->setting = FALSE;
   g_autofree char *time = coop_format_ns (ts);
-  g_autofree char *text = g_strdup_printf (
-      /* Translators: number of an event, of how many, and its time */
-      _("event %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " · %s"), seq, last, time);
+  g_autofree char *number = coop_format_count (seq), *of = coop_format_count (last);
+  /* Translators: number of an event, of how many, and its time */
+  g_autofree char *text = g_strdup_printf (_("event %s of %s · %s"), number, of, time);
   gtk_label_set_text (GTK_LABEL (self->text), text);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->scale), GTK_ACCESSIBLE_PROPERTY_VALUE_TEXT, text, -1);
 }

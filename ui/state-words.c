@@ -22,14 +22,15 @@ words_for_recording (CoopRunPage *page)
   if (!frame)
     return g_strdup (_("starting"));
   g_autofree char *clock = coop_format_clock (frame->totals.ts);
+  g_autofree char *step = coop_format_count (frame->totals.step);
   const char *phase = coop_phase_label (frame->totals.phase);
   if (paused)
     /* Translators: the view stands still while the script goes on */
-    return g_strdup_printf (_("view paused at %s · step %" G_GUINT64_FORMAT), clock, frame->totals.step);
+    return g_strdup_printf (_("view paused at %s · step %s"), clock, step);
   if (coop_run_page_get_health (page, &health) && health.lag_ms > LATE_MS)
     return g_strdup_printf (_("recording %s · behind by %.1f s"), clock, health.lag_ms / 1000);
-  return g_strdup_printf (_("recording %s · step %" G_GUINT64_FORMAT ", %s"), clock, frame->totals.step,
-                          phase ? phase : "");
+  /* Translators: time, number of the training step, its phase */
+  return g_strdup_printf (_("recording %s · step %s, %s"), clock, step, phase ? phase : "");
 }
 
 static char *

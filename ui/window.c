@@ -358,16 +358,24 @@ coop_window_is_busy (CoopWindow *self)
   return self->session || self->trace || self->starting;
 }
 
+/* The window forgets its default widget when that goes out of sight. */
+void
+coop_window_show_form (CoopWindow *self)
+{
+  forget (self);
+  gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "start");
+  gtk_label_set_text (GTK_LABEL (self->title), _("Coopscope"));
+  gtk_window_set_default_widget (GTK_WINDOW (self), coop_start_form_get_default (COOP_START_FORM (self->form)));
+  coop_window_show_chip (self);
+  show_enabled (self);
+}
+
 static void
 page_failed (CoopRunPage *page, const char *text, CoopWindow *self)
 {
   g_autofree char *path = g_steal_pointer (&self->trace);
   g_autofree char *whole = g_strdup_printf ("%s: %s", path ? path : "", text);
-  forget (self);
-  gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "start");
-  gtk_label_set_text (GTK_LABEL (self->title), _("Coopscope"));
-  coop_window_show_chip (self);
-  show_enabled (self);
+  coop_window_show_form (self);
   coop_window_say (self, GTK_MESSAGE_ERROR, path ? whole : text);
 }
 
@@ -382,16 +390,6 @@ form_start (CoopWindow *self)
   else
     coop_window_say (self, GTK_MESSAGE_ERROR, error->message);
   coop_run_options_clear (&options);
-}
-
-void
-coop_window_show_form (CoopWindow *self)
-{
-  forget (self);
-  gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "start");
-  gtk_label_set_text (GTK_LABEL (self->title), _("Coopscope"));
-  coop_window_show_chip (self);
-  show_enabled (self);
 }
 
 /* ---- the window itself ---- */

@@ -16,8 +16,8 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 def test_files_to_translate(w):
     """po/POTFILES names exactly the files with text for people."""
     top = os.path.join(TOOLS, "..")
-    found = []
-    for folder in ("ui", "src/cli", "src/session"):
+    found = ["src/core/policy.h", "data/io.github.coopscope.Coopscope.desktop.in"]
+    for folder in ("ui", "ui/gtk", "src/cli", "src/session"):
         for name in os.listdir(os.path.join(top, folder)):
             mark = {".c": "gi18n", ".ui": "translatable="}.get(os.path.splitext(name)[1])
             if mark is not None:

@@ -5,8 +5,7 @@
 #include "../support/gen-events.h"
 #include "camera.h"
 #include "fake-session.h"
-
-#include <glib/gstdio.h>
+#include "made-trace.h"
 
 #define BUDGET (64 << 20)
 
@@ -109,6 +108,57 @@ test_pause (void)
   g_assert_cmpuint (after->scene->frame->totals.seq, ==, seq);
 }
 
+typedef struct {
+  CoopSession *session;
+  gint stop;
+} Player;
+
+static gpointer
+play (gpointer data)
+{
+  Player *player = data;
+  while (!g_atomic_int_get (&player->stop))
+    {
+      fake_session_play (player->session, 20);
+      g_usleep (1000);
+    }
+  return NULL;
+}
+
+static gboolean
+is_still (const CoopShot *shot, gconstpointer data)
+{
+  return shot->still == GPOINTER_TO_INT (data);
+}
+
+/* Whenever it is paused, map, events and words are of one event, though the run goes on. */
+static void
+test_pause_is_one_event (void)
+{
+  g_autoptr (CoopSession) session = fake_session_new (BUDGET);
+  Player player = { session, 0 };
+  g_autoptr (CoopCamera) camera = coop_camera_new (session);
+  coop_camera_set_map (camera, 300, 200, 1);
+  coop_camera_select (camera, 1);
+  GThread *thread = g_thread_new ("player", play, &player);
+  coop_shot_unref (wait_for (camera, has_map, NULL));
+  for (int i = 0; i < 10; i++)
+    {
+      g_usleep (50000 + i * 7000);
+      coop_camera_set_paused (camera, TRUE);
+      g_autoptr (CoopShot) still = wait_for (camera, is_still, GINT_TO_POINTER (TRUE));
+      guint64 seq = still->scene->frame->totals.seq;
+      g_autofree char *words = g_strdup_printf ("block 1 at event %" G_GUINT64_FORMAT, seq);
+      g_assert_cmpuint (((CoopEventLine *) still->events->pdata[still->events->len - 1])->seq, ==, seq);
+      g_assert_cmpuint (still->events->len, >, 100);
+      g_assert_cmpstr (still->answer, ==, words);
+      coop_camera_set_paused (camera, FALSE);
+      coop_shot_unref (wait_for (camera, is_still, GINT_TO_POINTER (FALSE)));
+    }
+  g_atomic_int_set (&player.stop, 1);
+  g_thread_join (thread);
+}
+
 static void
 test_answers (void)
 {
@@ -133,38 +183,13 @@ test_answers (void)
     }
 }
 
-/* A trace of n generated events. */
-static char *
-make_trace (guint n)
-{
-  const char *const meta[] = { "command", "test", NULL };
-  g_autoptr (GError) error = NULL;
-  char *path = g_strdup_printf ("%s/camera-%d.coop", g_get_tmp_dir (), g_random_int ());
-  CoopStore *store = coop_store_create (path, meta, &error);
-  g_assert_no_error (error);
-  CoopModel *model = coop_model_new ();
-  CoopGen *gen = coop_gen_new (7, BUDGET);
-  for (guint i = 0; i < n; i++)
-    {
-      const void *body;
-      CoopEvent ev = *coop_gen_next (gen, &body);
-      g_assert_cmpint (coop_model_apply (model, &ev, body, NULL), ==, COOP_FAULT_NONE);
-      coop_store_append (store, model, &ev, body);
-    }
-  coop_store_close (store, COOP_RUN_ENDED, 0, &error);
-  g_assert_no_error (error);
-  coop_gen_free (gen);
-  coop_model_free (model);
-  return path;
-}
-
 /* The same generated run, live and from its file, at some events. */
 static void
 test_file_is_live (void)
 {
-  g_autofree char *path = make_trace (9000);
+  g_autoptr (MadeTrace) trace = made_trace_new (9000, BUDGET);
   g_autoptr (CoopSession) session = fake_session_new (BUDGET);
-  g_autoptr (CoopCamera) live = coop_camera_new (session), file = coop_camera_new_for_file (path);
+  g_autoptr (CoopCamera) live = coop_camera_new (session), file = coop_camera_new_for_file (trace->path);
   coop_camera_set_map (live, 500, 300, 1);
   coop_camera_set_map (file, 500, 300, 1);
   guint64 stops[] = { 499, 4100, 8999 }, at = 0;
@@ -183,7 +208,6 @@ test_file_is_live (void)
   chart = wait_for (file, has_chart, NULL);
   g_assert_nonnull (chart->events);
   g_assert_cmpuint (((CoopEventLine *) chart->events->pdata[chart->events->len - 1])->seq, ==, 8999);
-  g_unlink (path);
 }
 
 static void
@@ -206,6 +230,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/ui/camera/shots", test_shots);
   g_test_add_func ("/ui/camera/pause", test_pause);
+  g_test_add_func ("/ui/camera/pause-is-one-event", test_pause_is_one_event);
   g_test_add_func ("/ui/camera/answers", test_answers);
   g_test_add_func ("/ui/camera/file-is-live", test_file_is_live);
   g_test_add_func ("/ui/camera/bad-file", test_bad_file);

@@ -7,8 +7,10 @@
 
 #include "../support/gen-events.h"
 #include "fake-session.h"
+#include "format.h"
 #include "policy-panel.h"
 #include "run-page.h"
+#include "start-form.h"
 #include "ui-support.h"
 #include "window.h"
 
@@ -53,6 +55,16 @@ shows (GtkWidget *window, const char *text)
   return find_text (window, text) != NULL;
 }
 
+/* Whether the newest event in the list and the numbers are those of the map. */
+static gboolean
+shows_event (GtkWidget *window)
+{
+  g_autofree char *line = g_strdup_printf ("event %" G_GUINT64_FORMAT, frame_of (window)->totals.seq);
+  g_autofree char *after = g_strdup_printf ("event %" G_GUINT64_FORMAT, frame_of (window)->totals.seq + 1);
+  g_autofree char *free = coop_format_bytes (frame_of (window)->totals.free);
+  return shows (window, line) && !shows (window, after) && shows (window, free);
+}
+
 static void
 test_run (void)
 {
@@ -70,7 +82,7 @@ test_run (void)
 
   g_action_group_activate_action (G_ACTION_GROUP (window), "pause", NULL);
   spin_until (shows (window, "view paused"));
-  spin_ms (100);
+  spin_until (shows_event (window));
   guint64 seq = frame_of (window)->totals.seq;
   fake_session_play (session, 1000);
   spin_ms (200);
@@ -255,6 +267,57 @@ assert_answers (void)
   g_assert_cmpfloat (best, <, 50);
 }
 
+static GtkWidget *
+start_slowly (void)
+{
+  GtkWidget *window = coop_window_new (NULL);
+  CoopRunOptions options;
+  coop_run_options_init (&options);
+  options.argv = g_strsplit ("slow train.py", " ", -1);
+  options.policy.v[COOP_PARAM_BUDGET].i = 64 * MIB;
+  gtk_window_present (GTK_WINDOW (window));
+  spin_ms (300);
+  gint64 before = g_get_monotonic_time ();
+  coop_window_run (COOP_WINDOW (window), &options);
+  g_assert_cmpint (g_get_monotonic_time () - before, <, G_USEC_PER_SEC / 2);
+  coop_run_options_clear (&options);
+  g_assert_true (coop_window_is_starting (COOP_WINDOW (window)));
+  g_assert_true (shows (window, "starting"));
+  return window;
+}
+
+/* A command of which it takes a second to know whether it can be run. */
+static void
+test_answers_while_starting (void)
+{
+  CoopSession *before = fake_session_last ();
+  GtkWidget *window = start_slowly ();
+  double computing, wait = listen (500, &computing);
+  g_assert_cmpfloat (computing, <, 50);
+  g_assert_cmpfloat (wait, <, 500);
+  g_assert_true (fake_session_last () == before);
+  GtkWidget *form = find_widget (window, COOP_TYPE_START_FORM);
+  g_assert_false (gtk_widget_get_sensitive (coop_start_form_get_default (COOP_START_FORM (form))));
+  spin_until (!coop_window_is_starting (COOP_WINDOW (window)));
+  g_assert_true (fake_session_last () != before);
+  fake_session_end (fake_session_last (), COOP_SESSION_ENDED, 0);
+  assert_finalized (window);
+}
+
+/* Who goes back to the form meanwhile does not want it any more. */
+static void
+test_starting_is_given_up (void)
+{
+  CoopSession *before = fake_session_last ();
+  GtkWidget *window = start_slowly ();
+  g_action_group_activate_action (G_ACTION_GROUP (window), "new-run", NULL);
+  g_assert_false (coop_window_is_busy (COOP_WINDOW (window)));
+  g_assert_true (gtk_widget_get_sensitive (gtk_window_get_default_widget (GTK_WINDOW (window))));
+  spin_ms (1300);
+  g_assert_true (fake_session_last () == before);
+  assert_finalized (window);
+}
+
 static void
 test_answers_while_running (void)
 {
@@ -313,6 +376,8 @@ main (int argc, char **argv)
   g_test_add_func ("/ui/window/sliders", test_sliders);
   g_test_add_func ("/ui/window/out-of-memory", test_out_of_memory);
   g_test_add_func ("/ui/window/refused", test_refused);
+  g_test_add_func ("/ui/window/answers-while-starting", test_answers_while_starting);
+  g_test_add_func ("/ui/window/starting-is-given-up", test_starting_is_given_up);
   g_test_add_func ("/ui/window/answers-while-running", test_answers_while_running);
   g_test_add_func ("/ui/window/answers-with-many-pieces", test_answers_with_many_pieces);
   return g_test_run ();
