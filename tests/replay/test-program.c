@@ -128,7 +128,7 @@ test_nonsense (void)
         copy[at] = (char) g_rand_int_range (rand, 32, 127);
       else
         copy[at] = 0;
-      g_assert_true (g_file_set_contents (path, copy, -1, NULL));
+      g_assert_true (g_file_set_contents_full (path, copy, -1, G_FILE_SET_CONTENTS_NONE, 0600, NULL));
       g_autoptr (CoopProgram) p = coop_program_load (path, NULL);
       if (p == NULL)
         continue;
