@@ -145,12 +145,27 @@ typedef struct {
   GPtrArray *lines;
 } Taking;
 
+/* As in the list of a session: not the bookkeeping that names things. */
+static gboolean
+is_told (guint kind)
+{
+  static const guint kinds[] = { COOP_EVENT_META, COOP_EVENT_STRING, COOP_EVENT_FRAME, COOP_EVENT_STACK,
+                                 COOP_EVENT_SEGMENT, COOP_EVENT_TENSOR, COOP_EVENT_RECLASSIFY,
+                                 COOP_EVENT_COST, COOP_EVENT_STAT };
+  for (gsize i = 0; i < G_N_ELEMENTS (kinds); i++)
+    if (kinds[i] == kind)
+      return FALSE;
+  return TRUE;
+}
+
 static gboolean
 take_event (gpointer user, const CoopEvent *ev, const void *body)
 {
   Taking *taking = user;
   if (ev->seq > taking->lens->seq)
     return FALSE;
+  if (!is_told (ev->kind))
+    return TRUE;
   CoopEventLine *line = g_new0 (CoopEventLine, 1);
   line->seq = ev->seq;
   line->ts = ev->ts;
@@ -168,20 +183,27 @@ events_of_session (CoopLens *lens, guint64 seq, guint n)
   while (end > 0 && ((CoopEventLine *) lines->pdata[end - 1])->seq > seq)
     end--;
   g_ptr_array_set_size (lines, (int) end);
-  if (end > n)
-    g_ptr_array_remove_range (lines, 0, end - n);
   return lines;
+}
+
+/* Enough events to find n among them that are told. */
+static GPtrArray *
+events_of_file (CoopLens *lens, guint n)
+{
+  Taking taking = { lens, g_ptr_array_new_with_free_func (event_line_free) };
+  guint64 span = (guint64) n * 4;
+  if (lens->model)
+    coop_reader_events (lens->reader, lens->seq >= span ? lens->seq - span + 1 : 0, take_event, &taking, NULL);
+  return taking.lines;
 }
 
 GPtrArray *
 coop_lens_events (CoopLens *lens, guint64 seq, guint n)
 {
-  if (lens->session)
-    return events_of_session (lens, seq, n);
-  Taking taking = { lens, g_ptr_array_new_with_free_func (event_line_free) };
-  if (lens->model)
-    coop_reader_events (lens->reader, lens->seq >= n ? lens->seq - n + 1 : 0, take_event, &taking, NULL);
-  return taking.lines;
+  GPtrArray *lines = lens->session ? events_of_session (lens, seq, n) : events_of_file (lens, n);
+  if (lines->len > n)
+    g_ptr_array_remove_range (lines, 0, lines->len - n);
+  return lines;
 }
 
 static gboolean

@@ -207,9 +207,11 @@ begin (CoopRunPage *self, CoopCamera *camera)
 }
 
 void
-coop_run_page_set_starting (CoopRunPage *self)
+coop_run_page_set_starting (CoopRunPage *self, const CoopPolicy *initial)
 {
   coop_run_page_clear (self);
+  coop_run_page_show_live (self);
+  coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), initial);
   self->starting = TRUE;
   gtk_widget_set_visible (self->scrubber, FALSE);
   coop_run_page_show_waiting (self);

@@ -19,8 +19,8 @@ G_DECLARE_FINAL_TYPE (CoopRunPage, coop_run_page, COOP, RUN_PAGE, GtkWidget)
  * Properties: "paused" (read-write), "panel-shown" (read-write), "drawer-shown" (read-write). */
 
 GtkWidget *coop_run_page_new (void);
-/* Nothing to show yet but that something will be. */
-void coop_run_page_set_starting (CoopRunPage *self);
+/* Nothing to show yet but that something will be, with this policy. */
+void coop_run_page_set_starting (CoopRunPage *self, const CoopPolicy *initial);
 /* Watches a session; `initial` is the policy that it was started with. */
 void coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPolicy *initial);
 /* Shows a trace after an event (G_MAXUINT64: at its end), with a scrubber over its events. */

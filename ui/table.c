@@ -133,6 +133,23 @@ coop_table_init (CoopTable *self)
   g_signal_connect (self->selection, "notify::selected-item", G_CALLBACK (selection_changed), self);
 }
 
+/* Titles stand over what they name; GTK has no property for it. */
+static void
+align_titles (GtkWidget *view, const CoopTableColumn *columns)
+{
+  GtkWidget *header = gtk_widget_get_first_child (view);
+  GtkWidget *title = header ? gtk_widget_get_first_child (header) : NULL;
+  for (; title && columns->title; title = gtk_widget_get_next_sibling (title), columns++)
+    {
+      GtkWidget *box = gtk_widget_get_first_child (title);
+      GtkWidget *label = box ? gtk_widget_get_first_child (box) : NULL;
+      if (!columns->numeric || !GTK_IS_LABEL (label))
+        continue;
+      gtk_widget_set_hexpand (label, TRUE);
+      gtk_label_set_xalign (GTK_LABEL (label), 1);
+    }
+}
+
 GtkWidget *
 coop_table_new (const CoopTableColumn *columns, const char *name)
 {
@@ -150,6 +167,7 @@ coop_table_new (const CoopTableColumn *columns, const char *name)
       gtk_column_view_column_set_fixed_width (column, columns[i].wide ? -1 : 112);
       gtk_column_view_append_column (GTK_COLUMN_VIEW (view), column);
     }
+  align_titles (view, columns);
   gtk_accessible_update_property (GTK_ACCESSIBLE (view), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), view);

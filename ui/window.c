@@ -276,7 +276,7 @@ coop_window_run (CoopWindow *self, const CoopRunOptions *options)
   self->starting = g_cancellable_new ();
   gtk_label_set_text (GTK_LABEL (self->title), title);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
-  coop_run_page_set_starting (COOP_RUN_PAGE (self->page));
+  coop_run_page_set_starting (COOP_RUN_PAGE (self->page), &options->policy);
   coop_start_form_set_busy (COOP_START_FORM (self->form), TRUE);
   coop_window_show_chip (self);
   show_enabled (self);

@@ -7,6 +7,7 @@
 #include "made-trace.h"
 #include "run-page.h"
 #include "scrubber.h"
+#include "start-form.h"
 #include "ui-support.h"
 #include "window.h"
 
@@ -149,6 +150,44 @@ test_chart_of_a_run (void)
   assert_finalized (window);
 }
 
+/* What happens when a file manager lets go of a file over the window. */
+static gboolean
+drop (GtkWidget *window, const char *path)
+{
+  g_autoptr (GListModel) controllers = gtk_widget_observe_controllers (window);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_auto (GValue) value = G_VALUE_INIT;
+  gboolean taken = FALSE;
+  g_value_init (&value, G_TYPE_FILE);
+  g_value_set_object (&value, file);
+  for (guint i = 0; i < g_list_model_get_n_items (controllers); i++)
+    {
+      g_autoptr (GObject) controller = g_list_model_get_item (controllers, i);
+      if (GTK_IS_DROP_TARGET (controller))
+        g_signal_emit_by_name (controller, "drop", &value, 10.0, 10.0, &taken);
+    }
+  return taken;
+}
+
+static void
+test_drop (void)
+{
+  g_autoptr (MadeTrace) trace = made_trace_new (2000, BUDGET);
+  GtkWidget *window = coop_window_new (NULL);
+  gtk_window_present (GTK_WINDOW (window));
+  g_assert_true (drop (window, trace->path));
+  spin_until (seq_of (window) == 1999);
+  g_assert_true (drop (window, "/some/where/train.py"));
+  g_assert_false (coop_window_is_busy (COOP_WINDOW (window)));
+  CoopRunOptions options;
+  coop_run_options_init (&options);
+  GtkWidget *form = find_widget (window, COOP_TYPE_START_FORM);
+  g_assert_true (coop_start_form_get_options (COOP_START_FORM (form), &options, NULL));
+  g_assert_cmpstr (options.argv[1], ==, "/some/where/train.py");
+  coop_run_options_clear (&options);
+  assert_finalized (window);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -157,5 +196,6 @@ main (int argc, char **argv)
   g_test_add_func ("/ui/history/keys", test_keys);
   g_test_add_func ("/ui/history/chart", test_chart);
   g_test_add_func ("/ui/history/chart-of-a-run", test_chart_of_a_run);
+  g_test_add_func ("/ui/history/drop", test_drop);
   return g_test_run ();
 }
