@@ -9,7 +9,8 @@
 /* ---- begin -------------------------------------------------------------------------------- */
 
 /* The optimizer runs in no phase of its own: a step begins with the first update of state after a
- * backward operator, and what follows outside forward and backward belongs to the optimizer. */
+ * backward operator, and what follows outside forward and backward belongs to the optimizer. Counters
+ * that a forward pass moves on (batch norm's) are no update. */
 static void
 recognise (CoopEngine *e, const CoopCall *call)
 {
@@ -17,7 +18,8 @@ recognise (CoopEngine *e, const CoopCall *call)
   for (unsigned i = 0; i < call->n_inputs; i++)
     updates |= (call->inputs[i].use & COOP_USE_WRITE)
                && ((call->inputs[i].use & COOP_USE_STATE)
-                   || call->inputs[i].tensor->kind == COOP_KIND_STATE);
+                   || call->inputs[i].tensor->kind == COOP_KIND_STATE)
+               && (call->phase != COOP_PHASE_FORWARD || call->inputs[i].tensor->requested > 8);
   if (call->phase == COOP_PHASE_BACKWARD)
     e->backward_seen = e->ever_backward = true;
   CoopPhase phase = call->phase;

@@ -28,9 +28,6 @@ typedef struct {
   CoopInput inline_inputs[COOP_INLINE_SLOTS];
 } CoopDispatch;
 
-/* ---- dispatch.c ---- */
-bool coop_grad_enabled (void);
-
 /* ---- gather.c: from arguments to the engine's inputs ---- */
 bool coop_gather_setup (PyObject *functions);
 /* Tensors of the arguments. False with an exception. */

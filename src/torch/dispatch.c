@@ -23,8 +23,8 @@ coop_dispatch_setup (PyObject *functions)
          && api.generator != NULL;
 }
 
-bool
-coop_grad_enabled (void)
+static bool
+grad_enabled (void)
 {
   PyObject *r = PyObject_CallFunctionObjArgs (api.grad_enabled, NULL);
   bool on = r == Py_True;
@@ -33,13 +33,14 @@ coop_grad_enabled (void)
   return on;
 }
 
+/* What records gradients is forward, in the middle of a backward pass, too: a checkpoint's second one. */
 static CoopPhase
 phase_of (const CoopDispatch *d)
 {
+  if (grad_enabled ())
+    return COOP_PHASE_FORWARD;
   if (atomic_load_explicit (&coop.backward, memory_order_relaxed) > 0)
     return COOP_PHASE_BACKWARD;
-  if (coop_grad_enabled ())
-    return COOP_PHASE_FORWARD;
   if (atomic_load_explicit (&coop.optimizer, memory_order_relaxed) > 0)
     return COOP_PHASE_OPTIMIZER;
   for (unsigned i = 0; i < d->n_inputs; i++) /* an optimizer written out by hand */

@@ -77,8 +77,8 @@ pass (CoopDispatch *d, PyObject *first)
 
 /* Autograd detaches a gradient when it has come to its leaf. It is the worst victim there is: cheap to
  * make again while the activations it came from are there, the whole net's work once they are gone;
- * and before the first parameter is overwritten all of them are needed at once. So it stays. Where
- * gradients are recorded meanwhile (a checkpoint's second forward, create_graph) it is no such thing. */
+ * and before the first parameter is overwritten all of them are needed at once. So it stays.
+ * What was made while gradients are recorded (a checkpoint's second forward) is no such thing. */
 static void
 keep_gradient (PyObject *tensor)
 {
@@ -86,7 +86,7 @@ keep_gradient (PyObject *tensor)
 
   if (atomic_load_explicit (&coop.backward, memory_order_relaxed) == 0
       || coop.policy.v[COOP_PARAM_BUDGET].i == 0 || !coop_is_tensor (tensor)
-      || !coop_view_read (tensor, &view) || !view.plain || view.data == NULL || coop_grad_enabled ())
+      || !coop_view_read (tensor, &view) || !view.plain || view.data == NULL)
     return;
   uint64_t addr = coop_arena_offset (coop.arena, view.data);
   coop_lock ();
