@@ -278,8 +278,9 @@ coop_cmd_replay (int argc, char **argv)
   int code = COOP_EXIT_USAGE;
   if (coop_cli_parse ("FILE", "Plays a recorded program through the engine on a virtual clock: a trace (.coop), "
                       "JSON lines\n(.jsonl, .jsonl.gz) or a log of DTR's simulator. Costs are those of the file. "
-                      "A trace without\npolicy options is played at its own budget and policy; anything else "
-                      "without --budget or --ratio has no limit.\nFails (1) where the program does not run through.",
+                      "A trace is played at\nits own budget and policy, changes during the run included, unless an "
+                      "option says otherwise (then it\nstarts from those, without the changes). Other programs have "
+                      "no limit without --budget or --ratio.\nFails (1) where the program does not run through.",
                       entries, &argc, &argv))
     code = argc != 2 ? coop_cli_usage (NAME, "give one program: coop replay FILE") : replay (&f, argv[1]);
   g_free (f.budget);
