@@ -12,9 +12,16 @@ evictor_of (const CoopEngine *e)
     {
     case COOP_EVICTOR_COOP:
       return &coop_evict_window;
+    case COOP_EVICTOR_DTR:
     case COOP_EVICTOR_DTR_EQ:
+    case COOP_EVICTOR_DTR_LOCAL:
+    case COOP_EVICTOR_MSPS:
+    case COOP_EVICTOR_DTE:
     case COOP_EVICTOR_LRU:
+    case COOP_EVICTOR_SIZE:
       return &coop_evict_single;
+    case COOP_EVICTOR_RANDOM:
+      return &coop_evict_random;
     case COOP_EVICTOR_NONE:
     case COOP_N_EVICTORS:
       break;

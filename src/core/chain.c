@@ -163,8 +163,9 @@ coop_chain_keep (CoopEngine *e, CoopVersion *v)
   bool few = true;
   v->known_root[0] = v->known_root[1] = 0;
   v->known_stamp[0] = v->known_stamp[1] = 0;
-  if (v->producer == NULL || e->policy.v[COOP_PARAM_CHAIN].i == COOP_CHAIN_NONE)
-    return true;
+  int64_t chain = e->policy.v[COOP_PARAM_CHAIN].i;
+  if (v->producer == NULL || chain != COOP_CHAIN_UNION)
+    return v->producer == NULL || chain == COOP_CHAIN_NONE;
   e->stamp++;
   FOR_NEIGHBOURS (v, n, few = few && keep_root (e, v, n, &kept));
   return few;

@@ -74,6 +74,7 @@ struct CoopOp
   uint32_t n_inputs, n_outputs, n_new;
   uint32_t alive;        /* outputs that are needed and not constant */
   uint32_t busy;         /* frames that replay it */
+  uint64_t mark;         /* stamp of the last walk that came by */
   uint8_t op_class, phase;
   bool suspect;
   CoopUse inputs[];
@@ -172,6 +173,9 @@ struct CoopEngine
   CoopChainNode *chain;
   uint32_t n_chain, chain_room, chain_spare;
   uint64_t chain_stamp;  /* last one given out */
+  CoopVersion **walk;    /* stack of chain-exact.c */
+  uint32_t walk_room;
+  uint64_t draws;        /* of evictor random */
   uint64_t costs;        /* generation of CoopVersion.known, from 1 */
   CoopNameCost *names;   /* open addressing by name */
   uint32_t n_names, name_slots;
@@ -261,6 +265,10 @@ uint64_t coop_chain_cost (CoopEngine *e, const CoopVersion *v);
 /* The distinct classes beside v with their stamps: at most two, else false and nothing is kept. */
 bool coop_chain_keep (CoopEngine *e, CoopVersion *v);
 
+/* ---- chain-exact.c ---- */
+uint64_t coop_chain_exact (CoopEngine *e, const CoopVersion *v);
+uint64_t coop_chain_ancestors (CoopEngine *e, const CoopVersion *v);
+
 /* ---- score.c ---- */
 typedef struct
 {
@@ -272,6 +280,7 @@ CoopScore coop_score (CoopEngine *e, const CoopVersion *v);
 typedef struct
 {
   double cost, staleness, size; /* exponents */
+  bool beside;                  /* free bytes on both sides count as size */
   bool plain;                   /* 1, 1, 0 */
 } CoopScale;
 CoopScale coop_scale (const CoopEngine *e);
@@ -299,7 +308,8 @@ typedef struct
   /* Finds victims for `need` contiguous bytes: everything used in [lo, hi). */
   void (*choose) (CoopEngine *e, uint64_t need, CoopChoice *choice);
 } CoopEvictor;
-extern const CoopEvictor coop_evict_window, coop_evict_single, coop_evict_none;
+extern const CoopEvictor coop_evict_window, coop_evict_single, coop_evict_random,
+    coop_evict_none;
 
 /* ---- alloc.c ---- */
 CoopCallState *coop_call_state (const CoopEngine *e, uint64_t op);

@@ -123,6 +123,7 @@ coop_engine_free_all (CoopEngine *e)
   free (e->chain);
   free (e->names);
   free (e->member);
+  free (e->walk);
   free (e);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evictors dtr-eq and lru: one victim at a time, the lowest score anywhere in the general area, then
- * the allocator tries again. Which of the two it is, the exponents of the policy say. Of equals the
- * lowest address goes. */
+/* Evictors dtr, dtr-eq, dtr-local, msps, dte, lru and size: one victim at a time, the lowest score
+ * anywhere in the general area, then the allocator tries again. Which of them it is, the exponents and
+ * switches of the policy say. Of equals the lowest address goes. And random: any of them. */
 #include "engine-private.h"
 
 #include <math.h>
@@ -44,6 +44,49 @@ choose (CoopEngine *e, uint64_t need, CoopChoice *choice)
 }
 
 const CoopEvictor coop_evict_single = { "single", choose };
+
+/* splitmix64: the draw depends on the seed and on how many came before it. */
+static uint64_t
+draw (CoopEngine *e)
+{
+  uint64_t x = ((uint64_t) e->policy.v[COOP_PARAM_SEED].i << 32) + ++e->draws;
+  x *= UINT64_C (0x9e3779b97f4a7c15);
+  x = (x ^ x >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C (0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+/* The piece of that number among those that may go, from 0; 0 if there are fewer. */
+static uint32_t
+candidate (const CoopEngine *e, uint64_t number, uint64_t *n)
+{
+  const CoopNode *node = e->pool.node;
+  *n = 0;
+  for (uint32_t p = node[0].next; p != 0; p = node[p].next)
+    if (node[p].addr >= e->pool.small_end && node[p].used == PIECE_USED && node[p].tensor != NULL
+        && coop_evictable (e, node[p].tensor) && (*n)++ == number)
+      return p;
+  return 0;
+}
+
+static void
+choose_random (CoopEngine *e, uint64_t need, CoopChoice *choice)
+{
+  uint64_t n;
+  candidate (e, UINT64_MAX, &n);
+  choice->visited = e->pool.n_pieces;
+  choice->cost = choice->next_cost = NAN;
+  if (n == 0)
+    return;
+  const CoopNode *victim = &e->pool.node[candidate (e, draw (e) % n, &n)];
+  const CoopScale scale = coop_scale (e);
+  choice->found = true;
+  choice->cost = coop_h (e, victim->tensor, &scale);
+  choice->lo = victim->addr;
+  choice->hi = victim->addr + victim->bytes;
+}
+
+const CoopEvictor coop_evict_random = { "random", choose_random };
 
 static void
 choose_none (CoopEngine *e, uint64_t need, CoopChoice *choice)

@@ -15,12 +15,16 @@
 
 static const char *const allocator_labels[] = { [COOP_ALLOCATOR_MERGE] = "merge", NULL };
 static const char *const evictor_labels[] = {
-  [COOP_EVICTOR_COOP] = "coop", [COOP_EVICTOR_DTR_EQ] = "dtr-eq",
-  [COOP_EVICTOR_LRU] = "lru",   [COOP_EVICTOR_NONE] = "none",
+  [COOP_EVICTOR_COOP] = "coop",     [COOP_EVICTOR_DTR_EQ] = "dtr-eq",
+  [COOP_EVICTOR_LRU] = "lru",       [COOP_EVICTOR_NONE] = "none",
+  [COOP_EVICTOR_DTR] = "dtr",       [COOP_EVICTOR_DTR_LOCAL] = "dtr-local",
+  [COOP_EVICTOR_MSPS] = "msps",     [COOP_EVICTOR_DTE] = "dte",
+  [COOP_EVICTOR_SIZE] = "size",     [COOP_EVICTOR_RANDOM] = "random",
   [COOP_N_EVICTORS] = NULL,
 };
 static const char *const chain_labels[]
-    = { [COOP_CHAIN_NONE] = "none", [COOP_CHAIN_UNION] = "union", NULL };
+    = { [COOP_CHAIN_NONE] = "none", [COOP_CHAIN_UNION] = "union", [COOP_CHAIN_EXACT] = "exact",
+        [COOP_CHAIN_ANCESTORS] = "ancestors", NULL };
 static const char *const cost_labels[]
     = { [COOP_COST_MEASURED] = "measured", [COOP_COST_MODEL] = "model", NULL };
 static const char *const stacks_labels[] = { [COOP_STACKS_OFF] = "off",
@@ -46,6 +50,8 @@ const char *const coop_source_labels[COOP_N_SOURCES + 1] = {
 #define LABELS_COST_EXPONENT NULL
 #define LABELS_STALENESS_EXPONENT NULL
 #define LABELS_SIZE_EXPONENT NULL
+#define LABELS_BESIDE NULL
+#define LABELS_SEED NULL
 #define LABELS_HOLD NULL
 #define LABELS_COMPACT NULL
 #define LABELS_DESCENT NULL
@@ -80,18 +86,25 @@ coop_policy_preset (CoopPolicy *policy, CoopEvictorName evictor)
   {
     double a, b, c;
     CoopChain chain;
-    int groups;
+    int beside, groups;
   } presets[COOP_N_EVICTORS] = {
-    [COOP_EVICTOR_COOP] = { 1, 1, 0, COOP_CHAIN_UNION, 2 },
-    [COOP_EVICTOR_DTR_EQ] = { 1, 1, 1, COOP_CHAIN_UNION, 1 },
-    [COOP_EVICTOR_LRU] = { 0, 1, 0, COOP_CHAIN_NONE, 1 },
-    [COOP_EVICTOR_NONE] = { 1, 1, 0, COOP_CHAIN_UNION, 2 },
+    [COOP_EVICTOR_COOP] = { 1, 1, 0, COOP_CHAIN_UNION, 0, 2 },
+    [COOP_EVICTOR_DTR_EQ] = { 1, 1, 1, COOP_CHAIN_UNION, 0, 1 },
+    [COOP_EVICTOR_LRU] = { 0, 1, 0, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_NONE] = { 1, 1, 0, COOP_CHAIN_UNION, 0, 2 },
+    [COOP_EVICTOR_DTR] = { 1, 1, 1, COOP_CHAIN_EXACT, 0, 1 },
+    [COOP_EVICTOR_DTR_LOCAL] = { 1, 1, 1, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_MSPS] = { 1, 0, 1, COOP_CHAIN_ANCESTORS, 0, 1 },
+    [COOP_EVICTOR_DTE] = { 1, 1, 1, COOP_CHAIN_UNION, 1, 1 },
+    [COOP_EVICTOR_SIZE] = { 0, 0, 1, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_RANDOM] = { 0, 0, 0, COOP_CHAIN_NONE, 0, 1 },
   };
   policy->v[COOP_PARAM_EVICTOR].i = evictor;
   policy->v[COOP_PARAM_COST_EXPONENT].d = presets[evictor].a;
   policy->v[COOP_PARAM_STALENESS_EXPONENT].d = presets[evictor].b;
   policy->v[COOP_PARAM_SIZE_EXPONENT].d = presets[evictor].c;
   policy->v[COOP_PARAM_CHAIN].i = presets[evictor].chain;
+  policy->v[COOP_PARAM_BESIDE].i = presets[evictor].beside;
   policy->v[COOP_PARAM_GROUPS].i = presets[evictor].groups;
 }
 

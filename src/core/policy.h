@@ -41,10 +41,14 @@
      "Weight of the time since last use in the score of a tensor.")                                 \
   X (SIZE_EXPONENT, "size_exponent", REAL, 0, 4, 0, "", "eviction",                                 \
      "Weight of the bytes freed in the score of a tensor. Coop uses 0, DTR 1.")                     \
+  X (BESIDE, "beside", BOOL, 0, 1, 0, "", "eviction",                                               \
+     "Count the free bytes on both sides of a tensor as bytes freed. DTE does.")                    \
   X (CHAIN, "chain", ENUM, 0, COOP_N_CHAINS - 1, COOP_CHAIN_UNION, "", "eviction",                  \
-     "Whether evicted neighbours that would have to be recomputed first count as cost.")            \
+     "Which evicted neighbours count as cost. none; union: their groups; exact; ancestors alone.")  \
   X (DESCENT, "descent", BOOL, 0, 1, 1, "", "eviction",                                             \
      "Count the backward pass until then as cost of a gradient: what it was made from goes at once.") \
+  X (SEED, "seed", INT, 0, 1000000, 1, "", "eviction",                                              \
+     "Where evictor random begins. The same seed gives the same victims.")                          \
   X (COST, "cost", ENUM, 0, COOP_N_COSTS - 1, COOP_COST_MEASURED, "", "eviction",                   \
      "measured: operators are timed. model: bytes and operator kind, so that runs repeat.")         \
   X (HOLD, "hold", SIZE, 0, 1024 * COOP_KIB, 4 * COOP_KIB, "bytes", "eviction",                     \
@@ -64,11 +68,17 @@
 
 typedef enum { COOP_ALLOCATOR_MERGE, COOP_N_ALLOCATORS } CoopAllocatorName;
 typedef enum {
-  COOP_EVICTOR_COOP, COOP_EVICTOR_DTR_EQ, COOP_EVICTOR_LRU, COOP_EVICTOR_NONE, COOP_N_EVICTORS
+  COOP_EVICTOR_COOP, COOP_EVICTOR_DTR_EQ, COOP_EVICTOR_LRU, COOP_EVICTOR_NONE, COOP_EVICTOR_DTR,
+  COOP_EVICTOR_DTR_LOCAL, COOP_EVICTOR_MSPS, COOP_EVICTOR_DTE, COOP_EVICTOR_SIZE,
+  COOP_EVICTOR_RANDOM, COOP_N_EVICTORS
 } CoopEvictorName;
-/* union: evicted-component cost by union-find, distinct components of evicted parents and children
- * (DTR's e* approximation); none: own cost alone. */
-typedef enum { COOP_CHAIN_NONE, COOP_CHAIN_UNION, COOP_N_CHAINS } CoopChain;
+/* none: own cost alone. union: evicted-component cost by union-find, distinct components of evicted
+ * parents and children (DTR's approximation of e*). exact: e* itself, what would have to run before
+ * and what would wait, followed through evicted tensors anew for each score. ancestors: the first
+ * half of it. */
+typedef enum {
+  COOP_CHAIN_NONE, COOP_CHAIN_UNION, COOP_CHAIN_EXACT, COOP_CHAIN_ANCESTORS, COOP_N_CHAINS
+} CoopChain;
 typedef enum { COOP_COST_MEASURED, COOP_COST_MODEL, COOP_N_COSTS } CoopCostSource;
 typedef enum { COOP_STACKS_OFF, COOP_STACKS_FIRST, COOP_STACKS_EVERY, COOP_N_STACKS } CoopStacks;
 
@@ -119,9 +129,10 @@ extern const char *const coop_source_labels[COOP_N_SOURCES + 1];
 /* Every parameter at its default, evictor `coop`. */
 void coop_policy_init (CoopPolicy *policy);
 
-/* Sets the evictor and every parameter that its preset names (exponents, chain, groups);
- * leaves the others. The presets: coop a=1 b=1 c=0 union groups=2; dtr-eq 1 1 1 union groups=1;
- * lru 0 1 0 none groups=1; none as coop but never evicts. */
+/* Sets the evictor and every parameter that its preset names (exponents of cost, staleness and size,
+ * chain, beside, groups); leaves the others. coop: 1 1 0 union, 2 groups; none as coop but never
+ * evicts. All others 1 group: dtr 1 1 1 exact; dtr-eq 1 1 1 union; dtr-local 1 1 1 none; msps 1 0 1
+ * ancestors; dte 1 1 1 union beside; lru 0 1 0 none; size 0 0 1 none; random none of it. */
 void coop_policy_preset (CoopPolicy *policy, CoopEvictorName evictor);
 
 /* Parameter by name, or -1. `-` and `_` are the same letter. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Score: h = (own cost + chain cost)^a / (staleness^b * bytes^c). Lowest goes first. What was used
- * just now has no staleness and scores infinite; so does 0 / 0, whatever the exponents.
+ * just now has no staleness and scores infinite; so does 0 / 0, whatever the exponents. With `beside`
+ * the free bytes next to a tensor are counted with its own.
  *
  * A search reads thousands of scores of which few changed since the last one. So each tensor keeps
  * its cost with the stamps of the (at most two) classes that it came from; what changes the cost of a
@@ -17,14 +18,32 @@ power (double x, double exponent)
   return exponent == 0 ? 1 : pow (x, exponent);
 }
 
+static uint64_t
+chain_of (CoopEngine *e, const CoopVersion *v)
+{
+  switch ((CoopChain) e->policy.v[COOP_PARAM_CHAIN].i)
+    {
+    case COOP_CHAIN_UNION:
+      return coop_chain_cost (e, v);
+    case COOP_CHAIN_EXACT:
+      return coop_chain_exact (e, v);
+    case COOP_CHAIN_ANCESTORS:
+      return coop_chain_ancestors (e, v);
+    case COOP_CHAIN_NONE:
+    case COOP_N_CHAINS:
+      break;
+    }
+  return 0;
+}
+
 static CoopScore
 costs_of (CoopEngine *e, const CoopVersion *v)
 {
   const CoopValue *p = e->policy.v;
   CoopScore s = { .own = v->producer != NULL ? v->producer->cost : 0,
                   .staleness = e->clock - v->last };
-  if (v->producer != NULL && p[COOP_PARAM_CHAIN].i == COOP_CHAIN_UNION)
-    s.chain = coop_chain_cost (e, v);
+  if (v->producer != NULL)
+    s.chain = chain_of (e, v);
   if (p[COOP_PARAM_DESCENT].i)
     s.chain += v->descent;
   return s;
@@ -35,9 +54,23 @@ coop_scale (const CoopEngine *e)
 {
   const CoopValue *p = e->policy.v;
   CoopScale scale = { p[COOP_PARAM_COST_EXPONENT].d, p[COOP_PARAM_STALENESS_EXPONENT].d,
-                      p[COOP_PARAM_SIZE_EXPONENT].d, false };
+                      p[COOP_PARAM_SIZE_EXPONENT].d, p[COOP_PARAM_BESIDE].i != 0, false };
   scale.plain = scale.cost == 1 && scale.staleness == 1 && scale.size == 0;
   return scale;
+}
+
+/* Bytes in one piece once v is gone; its own alone without `beside`. */
+static uint64_t
+size_of (const CoopEngine *e, const CoopVersion *v, bool beside)
+{
+  const CoopNode *node = e->pool.node, *n = coop_node (e, v);
+  uint64_t bytes = n->bytes;
+  if (beside && n->prev != 0 && node[n->prev].used == PIECE_FREE)
+    bytes += node[n->prev].bytes;
+  if (beside && n->next != 0 && node[n->next].used == PIECE_FREE
+      && node[n->next].area != AREA_BEYOND)
+    bytes += node[n->next].bytes;
+  return bytes;
 }
 
 static double
@@ -48,7 +81,7 @@ weigh (const CoopEngine *e, const CoopVersion *v, const CoopScale *scale, uint64
     return staleness > 0 ? (double) cost / (double) staleness : INFINITY;
   double above = power ((double) cost, scale->cost);
   double below = power ((double) staleness, scale->staleness)
-                 * power ((double) coop_node (e, v)->bytes, scale->size);
+                 * power ((double) size_of (e, v, scale->beside), scale->size);
   return below > 0 ? above / below : INFINITY;
 }
 

@@ -38,11 +38,17 @@ test_table (void)
 static void
 test_presets (void)
 {
-  static const struct { double a, b, c; int chain, groups; } want[COOP_N_EVICTORS] = {
-    [COOP_EVICTOR_COOP] = { 1, 1, 0, COOP_CHAIN_UNION, 2 },
-    [COOP_EVICTOR_DTR_EQ] = { 1, 1, 1, COOP_CHAIN_UNION, 1 },
-    [COOP_EVICTOR_LRU] = { 0, 1, 0, COOP_CHAIN_NONE, 1 },
-    [COOP_EVICTOR_NONE] = { 1, 1, 0, COOP_CHAIN_UNION, 2 },
+  static const struct { double a, b, c; int chain, beside, groups; } want[COOP_N_EVICTORS] = {
+    [COOP_EVICTOR_COOP] = { 1, 1, 0, COOP_CHAIN_UNION, 0, 2 },
+    [COOP_EVICTOR_DTR_EQ] = { 1, 1, 1, COOP_CHAIN_UNION, 0, 1 },
+    [COOP_EVICTOR_LRU] = { 0, 1, 0, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_NONE] = { 1, 1, 0, COOP_CHAIN_UNION, 0, 2 },
+    [COOP_EVICTOR_DTR] = { 1, 1, 1, COOP_CHAIN_EXACT, 0, 1 },
+    [COOP_EVICTOR_DTR_LOCAL] = { 1, 1, 1, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_MSPS] = { 1, 0, 1, COOP_CHAIN_ANCESTORS, 0, 1 },
+    [COOP_EVICTOR_DTE] = { 1, 1, 1, COOP_CHAIN_UNION, 1, 1 },
+    [COOP_EVICTOR_SIZE] = { 0, 0, 1, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_RANDOM] = { 0, 0, 0, COOP_CHAIN_NONE, 0, 1 },
   };
   for (int i = 0; i < COOP_N_EVICTORS; i++)
     {
@@ -56,6 +62,7 @@ test_presets (void)
       g_assert_cmpfloat (policy.v[COOP_PARAM_STALENESS_EXPONENT].d, ==, want[i].b);
       g_assert_cmpfloat (policy.v[COOP_PARAM_SIZE_EXPONENT].d, ==, want[i].c);
       g_assert_cmpint (policy.v[COOP_PARAM_CHAIN].i, ==, want[i].chain);
+      g_assert_cmpint (policy.v[COOP_PARAM_BESIDE].i, ==, want[i].beside);
       g_assert_cmpint (policy.v[COOP_PARAM_GROUPS].i, ==, want[i].groups);
       g_assert_cmpint (policy.v[COOP_PARAM_BUDGET].i, ==, 12345);
     }
@@ -128,7 +135,7 @@ test_values (void)
     { COOP_PARAM_VERIFY, "2", COOP_PARSE_SYNTAX, 0 },
     { COOP_PARAM_EVICTOR, "dtr-eq", COOP_PARSE_OK, COOP_EVICTOR_DTR_EQ },
     { COOP_PARAM_EVICTOR, "dtr_eq", COOP_PARSE_OK, COOP_EVICTOR_DTR_EQ },
-    { COOP_PARAM_EVICTOR, "dtr", COOP_PARSE_SYNTAX, 0 },
+    { COOP_PARAM_EVICTOR, "dtr-", COOP_PARSE_SYNTAX, 0 },
     { COOP_PARAM_EVICTOR, "0", COOP_PARSE_SYNTAX, 0 },
   };
   for (size_t i = 0; i < G_N_ELEMENTS (cases); i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs from a seed: invariants after every step, every value through evictions and
- * rematerializations byte by byte, windows and placements against the slow reference. COOP_SEED
+ * rematerializations byte by byte, windows, victims and placements against the slow reference. COOP_SEED
  * chooses the first seed, COOP_PROGRAMS how many. */
 #include "support/ref-program.h"
 
@@ -37,12 +37,14 @@ test_programs (void)
     }
   g_test_message ("%" G_GUINT64_FORMAT " steps, %" G_GUINT64_FORMAT " evictions, %" G_GUINT64_FORMAT
                   " replays, %" G_GUINT64_FORMAT " ooms, %" G_GUINT64_FORMAT " moves, %"
-                  G_GUINT64_FORMAT " windows, %" G_GUINT64_FORMAT " fits",
-                  s.steps, s.evictions, s.replays, s.ooms, s.moves, s.windows, s.fits);
+                  G_GUINT64_FORMAT " windows, %" G_GUINT64_FORMAT " single victims, %" G_GUINT64_FORMAT
+                  " fits",
+                  s.steps, s.evictions, s.replays, s.ooms, s.moves, s.windows, s.singles, s.fits);
   /* the programs must reach what they are there to test */
   g_assert_cmpuint (s.evictions, >, n * 20);
   g_assert_cmpuint (s.replays, >, n * 20);
   g_assert_cmpuint (s.windows, >, n * 5);
+  g_assert_cmpuint (s.singles, >, n * 5);
   g_assert_cmpuint (s.moves, >, n / 4);
   g_assert_cmpuint (s.ooms, >, n / 4);
 }

@@ -143,6 +143,28 @@ snapshot (RefHost *host)
   return out;
 }
 
+/* One victim in the general area, which may go and has the lowest score; evictor random: any score. */
+static void
+check_single (RefHost *host, GArray *before, const CoopRequest *req)
+{
+  const CoopPolicy *policy = coop_engine_policy (host->engine);
+  const RefPiece *victim = NULL;
+  double least = INFINITY;
+  g_assert_cmpuint (req->n_victims, ==, 1);
+  for (guint i = 0; i < before->len; i++)
+    {
+      const RefPiece *p = &g_array_index (before, RefPiece, i);
+      if (p->addr == req->victims[0]->addr)
+        victim = p;
+      if (p->evictable && p->addr >= host->engine->pool.small_end)
+        least = MIN (least, p->h);
+    }
+  g_assert_true (victim != NULL && victim->evictable);
+  if (policy->v[COOP_PARAM_EVICTOR].i != COOP_EVICTOR_RANDOM)
+    g_assert_true (victim->h == least);
+  host->brute_singles++;
+}
+
 /* The engine's answer to a first request against the slow one. */
 static void
 check_answer (RefHost *host, GArray *before, const CoopRequest *req, CoopStatus status)
@@ -173,7 +195,11 @@ check_answer (RefHost *host, GArray *before, const CoopRequest *req, CoopStatus 
     return; /* clearing what lies above a budget that shrank */
   g_assert_cmpuint (low, ==, COOP_NO_ADDR);
   if (policy->v[COOP_PARAM_EVICTOR].i != COOP_EVICTOR_COOP)
-    return;
+    {
+      if (status == COOP_EVICT && !req->loosened)
+        check_single (host, before, req);
+      return;
+    }
   RefWindow window = ref_window (pieces, before->len, lo, hi, need);
   if (req->loosened)
     {

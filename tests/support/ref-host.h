@@ -63,7 +63,7 @@ struct RefHost
   unsigned fail_replays; /* the next so many replays raise */
   unsigned refuse;      /* the next so many victims cannot be dropped now */
   CoopOom oom;          /* of the last request that failed */
-  uint64_t n_events, thrashed, placed, replayed, brute_windows, brute_fits;
+  uint64_t n_events, thrashed, placed, replayed, brute_windows, brute_singles, brute_fits;
   uint64_t ticks;
 };
 

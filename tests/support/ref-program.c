@@ -218,18 +218,28 @@ step (Program *p)
     p->phase = (CoopPhase) pick (p, COOP_PHASE_BACKWARD + 1);
 }
 
+/* coop half the time, or one of the others. */
+static CoopEvictorName
+evictor_that_evicts (Program *p)
+{
+  unsigned i = pick (p, 2 * COOP_N_EVICTORS);
+  return i >= COOP_N_EVICTORS || i == COOP_EVICTOR_NONE ? COOP_EVICTOR_COOP : (CoopEvictorName) i;
+}
+
 static void
 begin (Program *p)
 {
   CoopPolicy policy;
   coop_policy_init (&policy);
-  coop_policy_preset (&policy, (CoopEvictorName) pick (p, COOP_N_EVICTORS - 1));
+  coop_policy_preset (&policy, evictor_that_evicts (p));
   p->large = pick (p, 8) == 0;
   p->unit = p->large ? 700 : 16;
   p->budget = p->large ? (4u << 20) + pick (p, 16) * 4096u : 16384 + pick (p, 64) * 512u;
   policy.v[COOP_PARAM_BUDGET].i = (int64_t) p->budget;
   policy.v[COOP_PARAM_SMALL].i = p->large ? 1024 : 0;
   policy.v[COOP_PARAM_GROUPS].i = 1 + pick (p, 2);
+  if (pick (p, 4) == 0)
+    policy.v[COOP_PARAM_CHAIN].i = pick (p, COOP_N_CHAINS);
   policy.v[COOP_PARAM_HOLD].i = pick (p, 2) * 600;
   policy.v[COOP_PARAM_COST].i = pick (p, 2);
   policy.v[COOP_PARAM_THRASH].i = 3;
@@ -255,6 +265,7 @@ ref_program_run (const RefBytes *source, unsigned max_steps, RefProgramStats *st
   stats->ooms += totals.ooms;
   stats->moves += totals.moves;
   stats->windows += p.host->brute_windows;
+  stats->singles += p.host->brute_singles;
   stats->fits += p.host->brute_fits;
   while (p.n > 0)
     drop (&p, 0);

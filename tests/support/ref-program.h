@@ -15,7 +15,7 @@ typedef struct
 
 typedef struct
 {
-  uint64_t steps, evictions, replays, ooms, moves, windows, fits, dependents;
+  uint64_t steps, evictions, replays, ooms, moves, windows, singles, fits, dependents;
 } RefProgramStats;
 
 void ref_program_run (const RefBytes *source, unsigned max_steps, RefProgramStats *stats);

@@ -47,7 +47,8 @@ def start(
     """Starts to manage this process's tensor memory and to write `trace`.
 
     budget: bytes, or text such as "300 MiB"; None or 0 sets no limit.
-    evictor: coop, dtr-eq, lru or none, with the parameters its preset names.
+    evictor: coop, dtr, dtr-eq, dtr-local, msps, dte, lru, size, random or none, with the parameters
+        its preset names.
     ring_bytes: size of the ring between this process and the trace; 0 is the default.
     params: any other parameter of `coop policy`, which win over the preset.
 
