@@ -11,15 +11,19 @@
 #include "table.h"
 
 /* A list makes a row for every item anew when it is replaced, which takes its time: while all moves,
- * only as many are shown as can be seen; once it stands still, those that one may want to search. */
+ * only as many are shown as can be seen; once it stands still, those that one may want to search are
+ * added a few at a time. */
 #define ROWS_MOVING 16
 #define ROWS_STILL 200
+#define ROWS_A_TURN 16
 
 struct _CoopDrawer
 {
   GtkWidget parent_instance;
 
   GtkWidget *box, *stack, *events, *blocks, *counters;
+  GPtrArray *rows;  /* of `growing`, not all of them shown yet; or NULL */
+  CoopTable *growing;
   guint events_serial, blocks_serial;
   gboolean moving;
 };
@@ -47,6 +51,7 @@ coop_drawer_dispose (GObject *object)
   if (self->stack)
     g_signal_handlers_disconnect_by_data (self->stack, self);
   self->stack = NULL;
+  g_clear_pointer (&self->rows, g_ptr_array_unref);
   g_clear_pointer (&self->box, gtk_widget_unparent);
   G_OBJECT_CLASS (coop_drawer_parent_class)->dispose (object);
 }
@@ -99,6 +104,28 @@ coop_drawer_reset (CoopDrawer *self)
   self->events_serial = self->blocks_serial = 0;
 }
 
+/* Takes the rows. */
+static void
+show_rows (CoopDrawer *self, GtkWidget *table, GPtrArray *rows)
+{
+  g_clear_pointer (&self->rows, g_ptr_array_unref);
+  self->growing = COOP_TABLE (table);
+  self->rows = rows;
+  coop_table_set_rows (self->growing, rows, ROWS_MOVING);
+}
+
+void
+coop_drawer_grow (CoopDrawer *self)
+{
+  if (!self->rows)
+    return;
+  guint there = coop_table_get_n_rows (self->growing);
+  if (there < self->rows->len)
+    coop_table_add_rows (self->growing, self->rows, there, ROWS_A_TURN);
+  else
+    g_clear_pointer (&self->rows, g_ptr_array_unref);
+}
+
 void
 coop_drawer_set_shot (CoopDrawer *self, CoopShot *shot, gboolean moving)
 {
@@ -111,14 +138,12 @@ coop_drawer_set_shot (CoopDrawer *self, CoopShot *shot, gboolean moving)
     return;
   if (visible == self->events && shot->events && shot->events_serial != self->events_serial)
     {
-      g_autoptr (GPtrArray) rows = coop_words_for_events (shot->events, n);
-      coop_table_set_rows (COOP_TABLE (self->events), rows);
+      show_rows (self, self->events, coop_words_for_events (shot->events, n));
       self->events_serial = shot->events_serial;
     }
   if (visible == self->blocks && shot->scene && shot->map_serial != self->blocks_serial)
     {
-      g_autoptr (GPtrArray) rows = coop_words_for_blocks (shot->scene, n);
-      coop_table_set_rows (COOP_TABLE (self->blocks), rows);
+      show_rows (self, self->blocks, coop_words_for_blocks (shot->scene, n));
       self->blocks_serial = shot->map_serial;
     }
   if (visible == self->counters && shot->scene)

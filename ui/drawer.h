@@ -19,6 +19,8 @@ G_DECLARE_FINAL_TYPE (CoopDrawer, coop_drawer, COOP, DRAWER, GtkWidget)
 GtkWidget *coop_drawer_new (void);
 /* Fills the table that is seen. moving: another shot comes soon. */
 void coop_drawer_set_shot (CoopDrawer *self, CoopShot *shot, gboolean moving);
+/* A few more rows of what stands still; to be called again and again. */
+void coop_drawer_grow (CoopDrawer *self);
 /* What is filled in belongs to nothing any more. */
 void coop_drawer_reset (CoopDrawer *self);
 

@@ -19,15 +19,17 @@ struct _CoopRunPage
   CoopShot *shot;
   CoopGrabNote *note;
   guint timer;
-  gint64 words_at;
+  gint64 words_at, shot_at;
   guint64 selected;
-  gboolean starting, paused, live, failed;
+  gboolean starting, paused, live, failed, resting;
 };
 
 /* Puts a new shot on the page; words only when they are due. */
 void coop_run_page_show (CoopRunPage *self, CoopShot *shot);
 /* The words, a few times a second, without a new shot. */
 void coop_run_page_show_words_if_due (CoopRunPage *self);
+/* Fills the tables up once a person has stopped scrubbing. */
+void coop_run_page_rest (CoopRunPage *self);
 void coop_run_page_show_tables (CoopRunPage *self);
 /* What is pointed at or selected, in words. */
 void coop_run_page_show_answer (CoopRunPage *self);

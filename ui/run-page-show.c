@@ -20,6 +20,7 @@
 #include "scrubber.h"
 
 #define WORDS_US (G_USEC_PER_SEC / 4)
+#define REST_US (G_USEC_PER_SEC / 3)
 
 void
 coop_run_page_show_answer (CoopRunPage *self)
@@ -51,7 +52,17 @@ show_oom (CoopRunPage *self, const CoopFrame *frame)
 void
 coop_run_page_show_tables (CoopRunPage *self)
 {
-  coop_drawer_set_shot (COOP_DRAWER (self->drawer), self->shot, coop_run_page_is_running (self) && !self->paused);
+  gboolean moving = self->session ? coop_run_page_is_running (self) && !self->paused : !self->resting;
+  coop_drawer_set_shot (COOP_DRAWER (self->drawer), self->shot, moving);
+}
+
+void
+coop_run_page_rest (CoopRunPage *self)
+{
+  if (self->session || self->resting || !self->shot || g_get_monotonic_time () - self->shot_at < REST_US)
+    return;
+  self->resting = TRUE;
+  coop_run_page_show_tables (self);
 }
 
 /* What can be done while the script runs, and what only then. */
@@ -118,6 +129,8 @@ coop_run_page_show (CoopRunPage *self, CoopShot *shot)
 {
   gint64 now = g_get_monotonic_time ();
   gboolean had_scene = self->shot && self->shot->scene;
+  self->shot_at = now;
+  self->resting = FALSE;
   g_clear_pointer (&self->shot, coop_shot_unref);
   self->shot = coop_shot_ref (shot);
   coop_map_widget_set_shot (COOP_MAP_WIDGET (self->map), shot);

@@ -49,7 +49,11 @@ tick (gpointer data)
       g_signal_emit (self, signals[REFRESHED], 0);
     }
   else
-    coop_run_page_show_words_if_due (self);
+    {
+      coop_run_page_show_words_if_due (self);
+      coop_run_page_rest (self);
+      coop_drawer_grow (COOP_DRAWER (self->drawer));
+    }
   check_failure (self);
   if (self->note && self->shot && self->shot->scene)
     coop_grab_note_update (self->note, COOP_MAP_WIDGET (self->map), self->shot->scene,

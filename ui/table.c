@@ -175,18 +175,34 @@ coop_table_new (const CoopTableColumn *columns, const char *name)
   return GTK_WIDGET (self);
 }
 
-void
-coop_table_set_rows (CoopTable *self, GPtrArray *rows)
+/* Replaces the rows from `keep` on; the selection goes with its number. */
+static void
+splice (CoopTable *self, guint keep, GPtrArray *rows, guint from, guint n)
 {
-  guint selected = GTK_INVALID_LIST_POSITION;
+  guint there = g_list_model_get_n_items (G_LIST_MODEL (self->store));
+  guint selected = gtk_single_selection_get_selected (self->selection);
+  n = from < rows->len ? MIN (n, rows->len - from) : 0;
+  if (selected >= keep)
+    selected = GTK_INVALID_LIST_POSITION;
+  for (guint i = 0; i < n && self->picked != 0; i++)
+    if (((CoopTableRow *) rows->pdata[from + i])->id == self->picked)
+      selected = keep + i;
   self->setting = TRUE;
-  g_list_store_splice (self->store, 0, g_list_model_get_n_items (G_LIST_MODEL (self->store)),
-                       rows->pdata, rows->len);
-  for (guint i = 0; i < rows->len && self->picked != 0; i++)
-    if (((CoopTableRow *) rows->pdata[i])->id == self->picked)
-      selected = i;
+  g_list_store_splice (self->store, keep, there - keep, rows->pdata + from, n);
   gtk_single_selection_set_selected (self->selection, selected);
   self->setting = FALSE;
+}
+
+void
+coop_table_set_rows (CoopTable *self, GPtrArray *rows, guint n)
+{
+  splice (self, 0, rows, 0, n);
+}
+
+void
+coop_table_add_rows (CoopTable *self, GPtrArray *rows, guint from, guint n)
+{
+  splice (self, g_list_model_get_n_items (G_LIST_MODEL (self->store)), rows, from, n);
 }
 
 guint

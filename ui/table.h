@@ -28,8 +28,10 @@ G_DECLARE_FINAL_TYPE (CoopTable, coop_table, COOP, TABLE, GtkWidget)
 /* Signal "picked" (guint64 id): a person chose a row. */
 
 GtkWidget *coop_table_new (const CoopTableColumn *columns, const char *name);
-/* Rows (element CoopTableRow) replace those there are. */
-void coop_table_set_rows (CoopTable *self, GPtrArray *rows);
+/* The first n rows (element CoopTableRow) replace those there are. */
+void coop_table_set_rows (CoopTable *self, GPtrArray *rows, guint n);
+/* Adds some of them at the end: rows are made one by one, so many of them are better given in turns. */
+void coop_table_add_rows (CoopTable *self, GPtrArray *rows, guint from, guint n);
 guint coop_table_get_n_rows (CoopTable *self);
 
 G_END_DECLS

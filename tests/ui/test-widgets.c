@@ -233,14 +233,24 @@ test_table_keeps_its_selection (void)
   guint64 picked = 99;
   g_signal_connect (table, "picked", G_CALLBACK (note_id), &picked);
   g_autoptr (GPtrArray) first = rows_from (1), second = rows_from (3), third = rows_from (50);
-  coop_table_set_rows (COOP_TABLE (table), first);
+  coop_table_set_rows (COOP_TABLE (table), first, 10);
   g_assert_cmpuint (picked, ==, 99);
   gtk_single_selection_set_selected (selection, 4);
   g_assert_cmpuint (picked, ==, 5);
-  coop_table_set_rows (COOP_TABLE (table), second);
+  coop_table_set_rows (COOP_TABLE (table), second, 10);
   g_assert_cmpuint (gtk_single_selection_get_selected (selection), ==, 2);
-  coop_table_set_rows (COOP_TABLE (table), third);
+  coop_table_set_rows (COOP_TABLE (table), third, 10);
   g_assert_cmpuint (gtk_single_selection_get_selected (selection), ==, GTK_INVALID_LIST_POSITION);
+  g_assert_cmpuint (picked, ==, 5);
+  /* in turns: it is found when its turn comes, and stays when others come */
+  coop_table_set_rows (COOP_TABLE (table), first, 3);
+  g_assert_cmpuint (coop_table_get_n_rows (COOP_TABLE (table)), ==, 3);
+  g_assert_cmpuint (gtk_single_selection_get_selected (selection), ==, GTK_INVALID_LIST_POSITION);
+  coop_table_add_rows (COOP_TABLE (table), first, 3, 4);
+  g_assert_cmpuint (gtk_single_selection_get_selected (selection), ==, 4);
+  coop_table_add_rows (COOP_TABLE (table), first, 7, 100);
+  g_assert_cmpuint (coop_table_get_n_rows (COOP_TABLE (table)), ==, 10);
+  g_assert_cmpuint (gtk_single_selection_get_selected (selection), ==, 4);
   g_assert_cmpuint (picked, ==, 5);
   assert_finalized (table);
 }

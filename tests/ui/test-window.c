@@ -328,6 +328,8 @@ test_answers_while_running (void)
   GThread *thread = g_thread_new ("player", play, &player);
   spin_ms (500);
   assert_answers ();
+  g_action_group_activate_action (G_ACTION_GROUP (window), "pause", NULL); /* the lists fill up */
+  assert_answers ();
   g_atomic_int_set (&player.stop, 1);
   g_thread_join (thread);
   fake_session_end (player.session, COOP_SESSION_ENDED, 0);
