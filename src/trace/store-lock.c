@@ -82,22 +82,42 @@ big_endian (const guint8 *at)
   return (guint32) at[0] << 24 | (guint32) at[1] << 16 | (guint32) at[2] << 8 | at[3];
 }
 
+/* Reads the header by SQLite's own hands: closing a descriptor of ours would drop the locks of a store
+ * that this very process writes. Returns the bytes read, -1 with errno. */
+static gint64
+read_header (const char *path, guint8 header[HEADER_BYTES])
+{
+  sqlite3 *db = NULL;
+  sqlite3_file *file = NULL;
+  sqlite3_int64 size = 0;
+  gint64 n = -1;
+  if (access (path, R_OK) != 0)
+    return -1;
+  errno = EIO;
+  if (sqlite3_open_v2 (path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
+      && sqlite3_file_control (db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK
+      && file != NULL && file->pMethods != NULL && file->pMethods->xFileSize (file, &size) == SQLITE_OK)
+    {
+      n = MIN (size, HEADER_BYTES);
+      if (n > 0 && file->pMethods->xRead (file, header, (int) n, 0) != SQLITE_OK)
+        n = -1;
+    }
+  sqlite3_close (db);
+  return n;
+}
+
 gboolean
 coop_trace_identify (const char *path, GError **error)
 {
   guint8 header[HEADER_BYTES];
   struct stat st;
-  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 || fstat (fd, &st) != 0)
+  gboolean found = stat (path, &st) == 0, regular = found && S_ISREG (st.st_mode);
+  gint64 n = regular ? read_header (path, header) : 0;
+  if (!found || n < 0)
     {
       g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, g_strerror (errno));
-      if (fd >= 0)
-        close (fd);
       return FALSE;
     }
-  gboolean regular = S_ISREG (st.st_mode);
-  ssize_t n = regular ? pread (fd, header, sizeof header, 0) : 0;
-  close (fd);
   if (n < HEADER_BYTES || memcmp (header, "SQLite format 3", 16) != 0
       || big_endian (header + 68) != COOP_APPLICATION_ID)
     {

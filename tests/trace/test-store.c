@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store: nothing is lost on the way into the file and out again; who may write; what happens
  * when writing fails or the writer dies. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -194,6 +195,47 @@ test_refusals (void)
   assert_refused (place.path, FALSE, COOP_TRACE_ERROR_NEWER, "version 7");
   g_assert_cmpint (truncate (place.path, 50), ==, 0);
   assert_refused (place.path, FALSE, COOP_TRACE_ERROR_FOREIGN, "too short");
+  place_clear (&place);
+}
+
+/* SQLite's lock on the trace, as another process sees it. */
+static gboolean
+locked_for_others (const char *path)
+{
+  int status;
+  pid_t child = fork ();
+  if (child == 0)
+    {
+      struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510 };
+      int fd = open (path, O_RDWR);
+      _exit (fd >= 0 && fcntl (fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 0 : 1);
+    }
+  waitpid (child, &status, 0);
+  return status == 0;
+}
+
+/* A reader that comes and goes in the writer's process takes no lock of its away: without it anybody
+ * else that leaves would fold in the log and remove it. */
+static void
+test_lock_stays (void)
+{
+  Place place = place_new ();
+  GError *error = NULL;
+  CoopGen *gen = coop_gen_new (3, BUDGET);
+  CoopModel *model = coop_model_new ();
+  CoopStore *store = coop_store_create (place.path, NULL, &error);
+  g_assert_no_error (error);
+  record (gen, model, store, 5000);
+  g_assert_true (locked_for_others (place.path));
+  CoopReader *reader = coop_reader_open (place.path, &error);
+  g_assert_no_error (error);
+  g_assert_true (locked_for_others (place.path));
+  coop_reader_free (reader);
+  g_assert_true (locked_for_others (place.path));
+  g_assert_true (coop_store_close (store, COOP_RUN_ENDED, 0, NULL));
+  g_assert_false (locked_for_others (place.path));
+  coop_model_free (model);
+  coop_gen_free (gen);
   place_clear (&place);
 }
 
@@ -414,6 +456,7 @@ main (int argc, char **argv)
   g_test_add_func ("/store/model-at", test_model_at);
   g_test_add_func ("/store/read-while-written", test_read_while_written);
   g_test_add_func ("/store/refusals", test_refusals);
+  g_test_add_func ("/store/lock-stays", test_lock_stays);
   g_test_add_func ("/store/busy", test_busy);
   g_test_add_func ("/store/killed", test_killed);
   g_test_add_func ("/store/repeated", test_repeated);
