@@ -52,57 +52,6 @@ typedef struct {
   gboolean halted;        /* the view has just been paused */
 } Work;
 
-/* ---- shots ---- */
-
-CoopShot *
-coop_shot_ref (CoopShot *shot)
-{
-  return g_atomic_rc_box_acquire (shot);
-}
-
-static void
-chart_shot_clear (gpointer data)
-{
-  CoopChartShot *chart = data;
-  g_clear_object (&chart->texture);
-  g_free (chart->points);
-}
-
-static void
-parts_clear (gpointer data)
-{
-  CoopShot *shot = data;
-  g_clear_pointer (&shot->scene, coop_scene_unref);
-  g_clear_object (&shot->map);
-  if (shot->chart)
-    g_atomic_rc_box_release_full (shot->chart, chart_shot_clear);
-  g_clear_pointer (&shot->events, g_ptr_array_unref);
-  g_free (shot->answer);
-}
-
-void
-coop_shot_unref (CoopShot *shot)
-{
-  g_atomic_rc_box_release_full (shot, parts_clear);
-}
-
-static CoopShot *
-shot_from_parts (const CoopShot *parts)
-{
-  CoopShot *shot = g_atomic_rc_box_new0 (CoopShot);
-  *shot = *parts;
-  if (shot->scene)
-    coop_scene_ref (shot->scene);
-  if (shot->map)
-    g_object_ref (shot->map);
-  if (shot->chart)
-    g_atomic_rc_box_acquire (shot->chart);
-  if (shot->events)
-    g_ptr_array_ref (shot->events);
-  shot->answer = g_strdup (parts->answer);
-  return shot;
-}
-
 /* ---- the thread ---- */
 
 static GdkTexture *
@@ -194,7 +143,7 @@ paint_chart (Work *work)
   chart->texture = texture_of (bytes, wishes->chart_width, wishes->chart_height);
 
   if (work->parts.chart)
-    g_atomic_rc_box_release_full (work->parts.chart, chart_shot_clear);
+    coop_chart_shot_unref (work->parts.chart);
   work->parts.chart = chart;
   work->parts.chart_serial++;
   return TRUE;
@@ -269,7 +218,7 @@ static void
 publish (Work *work)
 {
   CoopCamera *camera = work->camera;
-  CoopShot *shot = shot_from_parts (&work->parts);
+  CoopShot *shot = coop_shot_new (&work->parts);
   g_mutex_lock (&camera->mutex);
   CoopShot *old = camera->newest;
   camera->newest = shot;
@@ -370,7 +319,7 @@ camera_thread (gpointer data)
   if (work.frame)
     coop_frame_unref (work.frame);
   g_clear_pointer (&work.points, g_array_unref);
-  parts_clear (&work.parts);
+  coop_shot_clear_parts (&work.parts);
   return NULL;
 }
 

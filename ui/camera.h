@@ -5,39 +5,9 @@
  */
 #pragma once
 
-#include <gdk/gdk.h>
-
-#include "draw/chart.h"
-#include "scene.h"
+#include "shot.h"
 
 G_BEGIN_DECLS
-
-/* The chart, painted. */
-typedef struct {
-  GdkTexture *texture;
-  CoopChartView view; /* in device pixels */
-  double scale;
-  CoopChartPoint *points;
-  guint n_points;
-} CoopChartShot;
-
-/* Immutable, reference counted. Parts that did not change are shared between shots. */
-typedef struct {
-  CoopScene *scene;       /* NULL before the first frame */
-  GdkTexture *map;        /* of the scene */
-  CoopChartShot *chart;   /* NULL before the first sample */
-  GPtrArray *events;      /* CoopEventLine, newest last; may be NULL */
-  char *answer;           /* about what is pointed at, else about the selected block; NULL: neither */
-  CoopSessionHealth health;
-  gboolean still;         /* the view was paused: all parts are of the scene's event */
-  guint64 last_event;     /* of a file: number of its last event, and how its run ended */
-  CoopRunState file_state;
-  int file_exit;
-  guint map_serial, chart_serial, events_serial; /* differ where the part does */
-} CoopShot;
-CoopShot *coop_shot_ref (CoopShot *shot);
-void coop_shot_unref (CoopShot *shot);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (CoopShot, coop_shot_unref)
 
 typedef struct CoopCamera CoopCamera;
 
