@@ -222,7 +222,8 @@ describe_mark (const CoopModel *model, GString *out, const CoopEvent *ev, const 
       g_string_append_printf (out, "%" G_GUINT64_FORMAT " events are missing", ev->u.gap.missing);
       break;
     case COOP_EVENT_END:
-      g_string_append_printf (out, "exit code %" G_GINT64_FORMAT, ev->u.end.exit_code);
+      if (ev->u.end.exit_code != 0) /* 0: the process does not know its own */
+        g_string_append_printf (out, "exit code %" G_GINT64_FORMAT, ev->u.end.exit_code);
       break;
     case COOP_EVENT_WARNING:
       describe_text (out, body, G_MAXUINT, ev->more);
