@@ -14,7 +14,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ("rules_replay", "rules_state", "rules_memory", "rules_flags", "rules_limits", "programs",
-           "processes")
+           "processes", "random_programs")
 
 
 def arguments():
