@@ -41,7 +41,7 @@ coop_return_borrowed (CoopEngine *e)
 static bool
 may_place (const CoopEngine *e, const CoopVersion *v)
 {
-  return e->limited && v->t.kind == COOP_KIND_STATE && v->t.pin == COOP_PIN_CONSTANT
+  return e->limited && !e->pool.segmented && v->t.kind == COOP_KIND_STATE && v->t.pin == COOP_PIN_CONSTANT
          && v->t.state == COOP_LIVE && v->piece != 0 && !v->moving && !v->gone
          && v->t.addr >= e->pool.small_end;
 }
@@ -187,26 +187,32 @@ take_hold (CoopEngine *e, CoopVersion *v, CoopAction *action)
 static bool
 take (CoopEngine *e, const CoopDue *due, CoopAction *action)
 {
-  *action = (CoopAction) { .kind = due->kind, .tensor = due->tensor ? &due->tensor->t : NULL,
-                           .id = due->tensor ? due->tensor->t.id : due->op->id };
+  CoopVersion *v = due->tensor;
+  *action = (CoopAction) { .kind = due->kind };
+  if (v == NULL) /* OP_GONE */
+    {
+      action->id = due->op->id;
+      action->host = due->op->host;
+      e->taken_op = due->op;
+      return true;
+    }
+  action->tensor = &v->t;
+  action->id = v->t.id;
   switch (due->kind)
     {
     case COOP_ACTION_HOLD:
     case COOP_ACTION_UNHOLD:
-      return take_hold (e, due->tensor, action);
+      return take_hold (e, v, action);
     case COOP_ACTION_RETURN:
-      return take_return (e, due->tensor);
-    case COOP_ACTION_OP_GONE:
-      action->host = due->op->host;
-      e->taken_op = due->op;
-      return true;
+      return take_return (e, v);
     case COOP_ACTION_TENSOR_GONE:
       action->tensor = NULL;
-      action->host = due->tensor->t.host;
-      e->taken_tensor = due->tensor;
+      action->host = v->t.host;
+      e->taken_tensor = v;
       return true;
     case COOP_ACTION_THRASH:
-      return !due->tensor->gone;
+      return !v->gone;
+    case COOP_ACTION_OP_GONE:
     case COOP_ACTION_PLACE:
       break;
     }

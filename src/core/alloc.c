@@ -5,13 +5,22 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const CoopEvictor *
-evictor_of (const CoopEngine *e)
+const CoopEvictor *
+coop_evictor (const CoopEngine *e)
 {
+  bool segmented = e->pool.segmented, page = e->allocator == &coop_alloc_page;
+  if (segmented && e->policy.v[COOP_PARAM_EVICTOR].i == COOP_EVICTOR_COOP_PLUS)
+    return &coop_evict_set; /* bytes that go back are side by side again: nothing needs to move */
   switch ((CoopEvictorName) e->policy.v[COOP_PARAM_EVICTOR].i)
     {
+    case COOP_EVICTOR_COOP_PLUS:
+      return &coop_evict_plus;
     case COOP_EVICTOR_COOP:
-      return &coop_evict_window;
+      if (!segmented && (e->policy.v[COOP_PARAM_BYTES_FIRST].i || e->policy.v[COOP_PARAM_MOVES].i))
+        return &coop_evict_plus;
+      return !segmented ? &coop_evict_window : page ? &coop_evict_set : &coop_evict_row;
+    case COOP_EVICTOR_COOP_CLASS:
+      return !segmented ? &coop_evict_window : &coop_evict_set;
     case COOP_EVICTOR_DTR:
     case COOP_EVICTOR_DTR_EQ:
     case COOP_EVICTOR_DTR_LOCAL:
@@ -31,38 +40,6 @@ evictor_of (const CoopEngine *e)
 
 /* ---- placing ------------------------------------------------------------------------------ */
 
-/* Cheap tensors go to the high end. A replay is priced by the operator it runs again. */
-static bool
-goes_high (const CoopEngine *e, const CoopCall *call)
-{
-  if (e->policy.v[COOP_PARAM_GROUPS].i < 2 || !e->limited)
-    return false;
-  if (call == NULL || call->name == 0)
-    return true;
-  const CoopCallState *cs = call->frames;
-  if (cs != NULL && cs->running != 0)
-    {
-      const CoopOp *op = cs->frame[cs->n_frames - 1].op;
-      return !coop_cost_expensive (e, op->name, (CoopOpClass) op->op_class);
-    }
-  return !coop_cost_expensive (e, call->name, call->op_class);
-}
-
-static uint32_t
-place (CoopEngine *e, const CoopRequest *req)
-{
-  uint64_t need = coop_round (req->bytes);
-  if (req->bytes <= (uint64_t) e->policy.v[COOP_PARAM_SMALL].i)
-    {
-      uint32_t p = coop_pool_fit (&e->pool, AREA_SMALL, need, false);
-      if (p != 0)
-        return coop_pool_take (&e->pool, p, need, false, PIECE_USED);
-    }
-  bool high = goes_high (e, req->call);
-  uint32_t p = coop_pool_fit (&e->pool, AREA_GENERAL, need, high);
-  return p != 0 ? coop_pool_take (&e->pool, p, need, high, PIECE_USED) : 0;
-}
-
 static void
 hand_out (CoopEngine *e, CoopRequest *req, uint32_t p)
 {
@@ -78,8 +55,9 @@ hand_out (CoopEngine *e, CoopRequest *req, uint32_t p)
         cs->top = cs->bytes;
     }
   e->allocs++;
-  if (e->pool.live > e->peak)
-    e->peak = e->pool.live;
+  e->asked += coop_round (req->bytes);
+  if (e->asked > e->peak)
+    e->peak = e->asked;
   if (e->pool.live + e->evicted > e->held_peak)
     e->held_peak = e->pool.live + e->evicted;
   coop_emit_alloc (e, n);
@@ -88,8 +66,8 @@ hand_out (CoopEngine *e, CoopRequest *req, uint32_t p)
 
 /* ---- victims ------------------------------------------------------------------------------ */
 
-static void
-add_victim (CoopRequest *req, CoopVersion *v)
+void
+coop_add_victim (CoopRequest *req, CoopVersion *v)
 {
   uint32_t room = req->capacity;
   req->victims = coop_grow (req->victims, &room, req->n_victims + 1, sizeof *req->victims);
@@ -100,9 +78,27 @@ add_victim (CoopRequest *req, CoopVersion *v)
 }
 
 /* Those of the last round that are still there lose their mark; the range is no longer kept. */
+/* Moves that were not made. */
+static void
+drop_moves (CoopEngine *e, CoopRequest *req)
+{
+  for (unsigned i = 0; i < req->n_moves; i++)
+    {
+      CoopVersion *v = coop_version (req->moves[i].tensor);
+      bool fixed = v->fixed;
+      v->t.chosen = 0;
+      if (v->moving)
+        coop_engine_placed (e, &v->t, req->moves[i].to, false);
+      v->fixed = fixed; /* nobody tried */
+      coop_version_update (e, v);
+    }
+  req->n_moves = 0;
+}
+
 static void
 drop_round (CoopEngine *e, CoopRequest *req)
 {
+  drop_moves (e, req);
   if (req->reserved)
     coop_pool_unclaim (&e->pool, (uint32_t) req->search);
   req->reserved = false;
@@ -122,23 +118,95 @@ finish (CoopEngine *e, CoopRequest *req)
   if (req->loosened)
     coop_tighten_all (e);
   req->loosened = false;
-  free (req->victims);
-  req->victims = NULL;
-  req->capacity = 0;
+  if (req->victims != NULL || req->moves != NULL)
+    {
+      free (req->victims);
+      free (req->moves);
+      req->victims = NULL;
+      req->moves = NULL;
+      req->capacity = req->move_room = 0;
+    }
   coop_return_borrowed (e);
   coop_reap (e);
 }
 
-static void
-take_range (CoopEngine *e, CoopRequest *req, uint64_t lo, uint64_t hi)
+void
+coop_take_range (CoopEngine *e, CoopRequest *req, uint64_t lo, uint64_t hi, uint32_t from)
 {
-  for (uint32_t p = e->pool.node[0].next; p != 0 && e->pool.node[p].addr < hi;
+  for (uint32_t p = from != 0 ? from : e->pool.node[0].next; p != 0 && e->pool.node[p].addr < hi;
        p = e->pool.node[p].next)
     {
       const CoopNode *n = &e->pool.node[p];
       if (n->addr >= lo && n->used == PIECE_USED)
-        add_victim (req, n->tensor);
+        coop_add_victim (req, n->tensor);
     }
+}
+
+static void
+take_lots (CoopEngine *e, CoopRequest *req)
+{
+  for (uint32_t i = 0; i < e->n_lots; i++)
+    if (e->lot[i].chosen)
+      coop_take_range (e, req, e->lot[i].lo, e->lot[i].hi, e->lot[i].first);
+}
+
+/* The free piece that begins at addr. */
+static uint32_t
+hole_at (const CoopEngine *e, uint64_t addr)
+{
+  uint32_t p = e->pool.node[0].next;
+  while (p != 0 && (e->pool.node[p].addr != addr || e->pool.node[p].used != PIECE_FREE))
+    p = e->pool.node[p].next;
+  return p;
+}
+
+static void
+add_move (CoopEngine *e, CoopRequest *req, const CoopPlan *plan)
+{
+  CoopVersion *v = e->pool.node[plan->piece].tensor;
+  uint32_t p = coop_pool_take (&e->pool, hole_at (e, plan->to), coop_node (e, v)->bytes, false,
+                               PIECE_ARRIVAL);
+  e->pool.node[p].block = ++e->last_block;
+  v->moving = true;
+  v->t.chosen = 1;
+  v->search = req->search;
+  uint32_t room = req->move_room;
+  req->moves = coop_grow (req->moves, &room, req->n_moves + 1, sizeof *req->moves);
+  req->move_room = room;
+  req->moves[req->n_moves++] = (CoopAction) { .kind = COOP_ACTION_PLACE, .tensor = &v->t, .id = v->t.id,
+                                              .from = v->t.addr, .to = plan->to };
+}
+
+static int
+by_target (const void *a, const void *b)
+{
+  const CoopPlan *x = a, *y = b;
+  return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* Holes are used from their low end up. */
+static void
+take_plan (CoopEngine *e, CoopRequest *req)
+{
+  qsort (e->plan, e->n_plan, sizeof *e->plan, by_target);
+  for (uint32_t i = 0; i < e->n_plan; i++)
+    if (e->plan[i].to == COOP_NO_ADDR)
+      coop_add_victim (req, e->pool.node[e->plan[i].piece].tensor);
+    else
+      add_move (e, req, &e->plan[i]);
+}
+
+static void
+claim (CoopEngine *e, CoopRequest *req, const CoopChoice *choice)
+{
+  req->window_lo = choice->lo;
+  req->window_hi = choice->hi;
+  req->reserved = true;
+  if (!choice->lots)
+    coop_pool_claim (&e->pool, choice->lo, choice->hi, (uint32_t) req->search);
+  for (uint32_t i = 0; choice->lots && i < e->n_lots; i++)
+    if (e->lot[i].chosen)
+      coop_pool_claim (&e->pool, e->lot[i].lo, e->lot[i].hi, (uint32_t) req->search);
 }
 
 static uint64_t
@@ -156,25 +224,38 @@ search (CoopEngine *e, CoopRequest *req)
 {
   CoopChoice choice = no_choice;
   uint64_t began = time_now (e);
-  evictor_of (e)->choose (e, coop_round (req->bytes), &choice);
+  e->may_move = req->may_move;
+  e->may_compact = coop_evictor (e) == &coop_evict_plus && coop_compact_cheaper (e, req, UINT64_MAX);
+  coop_evictor (e)->choose (e, e->allocator->block (e, req->bytes), &choice);
   uint64_t ns = time_now (e) - began;
   req->search = ++e->last_search;
   req->rounds++;
   e->searches++;
   e->search_ns += ns;
   if (e->budget > 0)
-    e->fragmentation += (double) e->pool.free / (double) e->budget;
-  if (choice.found)
-    take_range (e, req, choice.lo, choice.hi);
+    e->fragmentation += (double) coop_free_bytes (e) / (double) e->budget;
+  if (choice.found && choice.plan)
+    take_plan (e, req);
+  else if (choice.found && choice.lots)
+    take_lots (e, req);
+  else if (choice.found)
+    coop_take_range (e, req, choice.lo, choice.hi, 0);
   coop_emit_search (e, req, &choice, req->n_victims, ns);
   if (choice.claim)
-    {
-      req->window_lo = choice.lo;
-      req->window_hi = choice.hi;
-      req->reserved = true;
-      coop_pool_claim (&e->pool, choice.lo, choice.hi, (uint32_t) req->search);
-    }
+    claim (e, req, &choice);
   return choice.found;
+}
+
+static uint64_t
+cost_of_victims (CoopEngine *e, const CoopRequest *req)
+{
+  uint64_t cost = 0;
+  for (unsigned i = 0; i < req->n_victims; i++)
+    {
+      CoopScore s = coop_score (e, coop_version (req->victims[i]));
+      cost += s.own + s.chain;
+    }
+  return cost;
 }
 
 /* Among what may go, and if that does not do, among what waits too. */
@@ -183,12 +264,18 @@ search_all (CoopEngine *e, CoopRequest *req)
 {
   if (e->policy.v[COOP_PARAM_EVICTOR].i == COOP_EVICTOR_NONE)
     return false;
-  if (search (e, req))
-    return true;
-  if (req->loosened || !coop_loosen (e))
+  bool found = search (e, req);
+  if (coop_compact_cheaper (e, req, found ? cost_of_victims (e, req) : UINT64_MAX))
     return false;
-  req->loosened = true;
-  return search (e, req);
+  if (found)
+    return true;
+  while (coop_loosen (e, !req->loosened))
+    {
+      req->loosened = true;
+      if (search (e, req))
+        return true;
+    }
+  return false;
 }
 
 static bool
@@ -208,18 +295,28 @@ next_above (const CoopEngine *e, uint32_t p)
   return 0;
 }
 
+static bool
+find_above (CoopEngine *e, CoopRequest *req)
+{
+  if (e->pool.segmented)
+    return coop_clear_excess (e, req);
+  for (uint32_t p = next_above (e, e->pool.node[0].prev); p != 0;
+       p = next_above (e, e->pool.node[p].prev))
+    coop_add_victim (req, e->pool.node[p].tensor);
+  return req->n_victims > 0;
+}
+
 /* After the budget shrank: what lies above the limit and may go, goes first. */
 static bool
 clear_above (CoopEngine *e, CoopRequest *req)
 {
-  uint32_t p = next_above (e, e->pool.node[0].prev);
-  if (p == 0)
+  if (!find_above (e, req))
     return false;
   req->search = ++e->last_search;
-  for (; p != 0; p = next_above (e, e->pool.node[p].prev))
-    add_victim (req, e->pool.node[p].tensor);
+  for (unsigned i = 0; i < req->n_victims; i++)
+    coop_version (req->victims[i])->search = req->search;
   CoopChoice choice = no_choice;
-  choice.lo = e->pool.limit;
+  choice.lo = e->pool.segmented ? 0 : e->pool.limit;
   choice.hi = e->pool.capacity;
   coop_emit_search (e, req, &choice, req->n_victims, 0);
   return true;
@@ -228,9 +325,9 @@ clear_above (CoopEngine *e, CoopRequest *req)
 bool
 coop_engine_try (CoopEngine *e, CoopRequest *req)
 {
-  if (next_above (e, e->pool.node[0].prev) != 0)
+  if (e->pool.segmented ? e->pool.held > e->budget : next_above (e, e->pool.node[0].prev) != 0)
     return false;
-  uint32_t p = place (e, req);
+  uint32_t p = e->allocator->place (e, req);
   if (p == 0)
     return false;
   hand_out (e, req, p);
@@ -244,12 +341,14 @@ coop_engine_alloc (CoopEngine *e, CoopRequest *req)
   drop_round (e, req);
   if (clear_above (e, req))
     return COOP_EVICT;
-  uint32_t p = place (e, req);
+  uint32_t p = e->allocator->place (e, req);
   if (p == 0 && search_all (e, req))
     return COOP_EVICT;
   if (p == 0)
     {
-      if (!req->retry)
+      if (req->retry)
+        coop_compact_want (e, req);
+      else
         coop_report_oom (e, req);
       finish (e, req);
       return COOP_NO_MEMORY;
@@ -268,7 +367,7 @@ coop_engine_choose_all (CoopEngine *e, CoopRequest *req)
     {
       const CoopNode *n = &e->pool.node[p];
       if (may_go (e, n))
-        add_victim (req, n->tensor);
+        coop_add_victim (req, n->tensor);
     }
   CoopChoice choice = no_choice;
   choice.visited = e->pool.n_pieces;
@@ -297,6 +396,7 @@ coop_engine_evicted (CoopEngine *e, CoopTensor *t)
   bool user = v->t.state == COOP_LIVE;
   e->evictions++;
   e->evicted_bytes += e->pool.node[p].bytes;
+  e->asked -= coop_round (e->pool.node[p].requested);
   coop_emit_evict (e, v);
   coop_version_lose (e, v, user ? COOP_EVICTED : COOP_DEAD);
   coop_pool_give (&e->pool, p);
@@ -367,6 +467,7 @@ coop_engine_free (CoopEngine *e, uint64_t addr)
   if (cs != NULL)
     cs->bytes -= n->bytes;
   e->frees++;
+  e->asked -= coop_round (n->requested);
   if (n->tensor == NULL)
     coop_emit_free (e, n);
   else

@@ -29,6 +29,8 @@ recognise (CoopEngine *e, const CoopCall *call)
       if (e->step == 0)
         e->first_state = coop_state_bytes (e);
       coop_emit_words (e, COOP_EVENT_STEP, ++e->step, 0, 0, 0, 0);
+      e->step_cost = e->step > 1 ? e->clock - e->step_clock : 0;
+      e->step_clock = e->clock;
       phase = COOP_PHASE_OPTIMIZER;
     }
   else if (phase == COOP_PHASE_OTHER && e->phase == COOP_PHASE_OPTIMIZER)
@@ -139,7 +141,7 @@ kind_of_output (const CoopCall *call)
 static bool
 makes_version (const CoopInput *input)
 {
-  return (input->use & COOP_USE_WRITE) && !(input->use & COOP_USE_SCRATCH)
+  return coop_use_writes (input->use)
          && input->tensor->pin == COOP_PIN_NONE && input->tensor->state == COOP_LIVE;
 }
 
@@ -153,7 +155,7 @@ is_recorded (const CoopCall *call)
   for (unsigned i = 0; i < call->n_inputs; i++)
     {
       unsigned use = call->inputs[i].use;
-      if ((use & COOP_USE_WRITE) && !(use & COOP_USE_SCRATCH)
+      if (coop_use_writes (use)
           && (!makes_version (&call->inputs[i]) || (use & COOP_USE_UNRECORDED)))
         return false;
     }

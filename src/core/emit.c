@@ -20,6 +20,8 @@ coop_emit_pool (CoopEngine *e)
   ev.u.pool.capacity = e->pool.capacity;
   ev.u.pool.allocator = (uint32_t) e->policy.v[COOP_PARAM_ALLOCATOR].i;
   emit (e, &ev, NULL);
+  if (e->pool.segmented)
+    return;
   CoopEvent seg = { .kind = COOP_EVENT_SEGMENT };
   seg.u.segment.id = 1;
   seg.u.segment.pool = 1;
@@ -44,6 +46,8 @@ coop_emit_policy (CoopEngine *e, CoopParam param, CoopSource source, CoopValue f
 void
 coop_emit_alloc (CoopEngine *e, const CoopNode *n)
 {
+  if (e->sink.emit == NULL) /* often enough to be worth asking */
+    return;
   CoopEvent ev = { .kind = COOP_EVENT_ALLOC };
   ev.u.alloc.block = n->block;
   ev.u.alloc.addr = n->addr;
@@ -56,6 +60,8 @@ coop_emit_alloc (CoopEngine *e, const CoopNode *n)
 void
 coop_emit_free (CoopEngine *e, const CoopNode *n)
 {
+  if (e->sink.emit == NULL) /* often enough to be worth asking */
+    return;
   CoopEvent ev = { .kind = COOP_EVENT_FREE };
   ev.u.free.block = n->block;
   ev.u.free.addr = n->addr;
@@ -89,13 +95,13 @@ coop_emit_search (CoopEngine *e, const CoopRequest *req, const CoopChoice *choic
 {
   CoopEvent ev = { .kind = COOP_EVENT_SEARCH, .more = 1 };
   ev.u.search.id = req->search;
-  ev.u.search.need = coop_round (req->bytes);
+  ev.u.search.need = e->allocator->block (e, req->bytes);
   ev.u.search.lo = choice->lo;
   ev.u.search.hi = choice->hi;
   ev.u.search.victims = victims;
   ev.u.search.visited = choice->visited;
-  CoopSearchBody body = { .cost = choice->cost, .ns = ns, .free_bytes = e->pool.free,
-                          .largest = coop_pool_largest (&e->pool),
+  CoopSearchBody body = { .cost = choice->cost, .ns = ns, .free_bytes = coop_free_bytes (e),
+                          .largest = coop_largest (e),
                           .next_cost = choice->next_cost,
                           .next_lo = choice->next_lo, .next_hi = choice->next_hi,
                           .op = req->call != NULL ? req->call->id : 0 };

@@ -7,6 +7,9 @@
 #include "engine.h"
 #include "pool.h"
 
+#include <stddef.h>
+#include <string.h>
+
 typedef struct CoopVersion CoopVersion;
 typedef struct CoopUse CoopUse;
 
@@ -101,10 +104,13 @@ typedef struct
   uint64_t running;      /* number of the replay handed out; 0: none */
   uint64_t bytes, top;   /* allocated on behalf of the operator: now, at most */
   uint64_t start_cost;
+  uint64_t wanted;       /* bytes in one run that compaction is to make; 0: all there are */
+  uint64_t slide_lo, slide_hi; /* where it moves tensors */
   bool gathering;        /* counted in e->gathering: rematerialization is under way */
   bool settled;
-  bool loose;            /* what waits is not pinned for now */
-  uint32_t loosened;     /* how often that was: bounded */
+  uint32_t loose;        /* levels of what waits that are not pinned for now, from the bottom */
+  uint32_t loosened;     /* requests for which that was: bounded */
+  uint64_t compacted;    /* the operator or replay that was given up last to move tensors together */
 } CoopCallState;
 
 typedef struct
@@ -136,12 +142,60 @@ typedef struct
   uint64_t addr, bytes;
 } CoopMember;
 
+/* A member of a window: evicted, or moved to `to`. */
+typedef struct
+{
+  uint32_t piece;
+  uint64_t to;           /* COOP_NO_ADDR: evicted */
+} CoopPlan;
+
+/* A lot: the least range of a segmented pool that can go back to the device as a whole. No block
+ * crosses its ends. */
+typedef struct
+{
+  uint64_t lo, hi;
+  unsigned __int128 sum; /* of the scores of what may go */
+  uint32_t infinite;     /* how many of them are infinite */
+  uint32_t first;        /* its first piece */
+  uint32_t segment;
+  bool empty;            /* nothing is used, nothing claimed */
+  bool blocked;          /* something must stay, or is claimed */
+  bool chosen;
+} CoopLot;
+
+/* How blocks are laid out. The evictors see the pool through it: what a block takes, what the device
+ * must give for one, and in which units memory of the device comes free. */
+typedef struct
+{
+  const char *name;
+  bool segmented;
+  bool slides;           /* tensors may move to lower addresses */
+  /* Bytes of the block for a request. */
+  uint64_t (*block) (const CoopEngine *e, uint64_t bytes);
+  /* A used piece for the request; 0: there is no room, and nothing was changed. */
+  uint32_t (*place) (CoopEngine *e, const CoopRequest *req);
+  /* For segmented pools, of a block: where it lies, whether free piece p will do as it is, what the
+   * device must give for it where none does. */
+  CoopArea (*area) (const CoopEngine *e, uint64_t block);
+  bool (*fits) (const CoopEngine *e, uint64_t block, uint64_t free_bytes);
+  uint64_t (*supply) (const CoopEngine *e, uint64_t block);
+  /* Memory of a segment of this area goes back in ranges of so many bytes; 0: as a whole. */
+  uint64_t (*unit) (const CoopEngine *e, CoopArea area);
+  /* Whether it goes back at all. */
+  bool (*returns) (const CoopEngine *e);
+} CoopAllocator;
+extern const CoopAllocator coop_alloc_merge, coop_alloc_class, coop_alloc_caching,
+    coop_alloc_expandable, coop_alloc_page;
+
 struct CoopEngine
 {
   CoopPolicy policy;
   CoopSink sink;
   uint64_t (*now) (void *);
   void *now_user;
+  const CoopAllocator *allocator;
+  CoopBacking backing;
+  uint64_t mib;          /* 2^20; smaller in tests of allocator caching */
   CoopPool pool;
   uint64_t budget;       /* the limit in force, in bytes */
   bool limited;          /* the policy names a budget */
@@ -149,6 +203,7 @@ struct CoopEngine
   CoopVersion *tensors;
   CoopOp *ops;
   uint64_t n_tensors, n_ops, op_bytes;
+  unsigned region[2];      /* with 4 and 6 groups: where the expensive and the cheap are now */
   uint64_t last_block, last_tensor, last_storage, last_op, last_search;
   uint64_t clock, stamp;
 
@@ -182,6 +237,14 @@ struct CoopEngine
 
   CoopMember *member;    /* pieces of the window search, as scanned */
   uint32_t member_room;
+  CoopLot *lot;          /* of the last search in a segmented pool */
+  uint32_t n_lots, lot_room;
+  CoopPlan *plan;        /* of evict-plus.c */
+  uint32_t n_plan, plan_room;
+  bool may_move, may_compact; /* of the request for which a search is made */
+  uint64_t step_clock, step_cost; /* when the step began; cost of the one before, 0: not known */
+  uint8_t *useful;       /* by piece: its going can make room for the request */
+  uint32_t useful_room;
 
   uint64_t step;
   CoopPhase phase;
@@ -189,7 +252,10 @@ struct CoopEngine
   bool backward_seen;    /* since the step began */
   bool ever_backward;
   uint64_t first_state;  /* bytes of state when the first step began */
+  uint64_t asked;        /* bytes of live blocks as asked for, rounded to 512 */
   uint64_t peak, evicted, largest_set;
+  uint64_t held_most;    /* largest sum of segments */
+  uint64_t returned, remaps, device_ns; /* segments given back, pages moved, the time of both */
   uint64_t held_peak;    /* largest sum of live bytes and evicted ones */
   uint64_t allocs, frees, evictions, evicted_bytes, searches, search_ns;
   uint64_t ops_run, replays, ooms, moves, op_ns, replay_ns;
@@ -226,8 +292,14 @@ bool coop_hold_wanted (const CoopEngine *e, const CoopVersion *v);
 static inline bool
 coop_evictable (const CoopEngine *e, const CoopVersion *v)
 {
-  return (v->t.state == COOP_LIVE || v->t.state == COOP_BORROWED) && v->producer != NULL
-         && v->t.pin == COOP_PIN_NONE && v->t.pins == 0 && !v->t.chosen && !v->handing
+  /* searches ask this of every piece: state, pin, chosen and pins in one look, whatever the kind */
+  _Static_assert (offsetof (CoopTensor, pins) == offsetof (CoopTensor, state) + 4
+                  && offsetof (CoopTensor, kind) == offsetof (CoopTensor, state) + 1
+                  && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "eight bytes, the second is the kind");
+  uint64_t word;
+  memcpy (&word, &v->t.state, sizeof word);
+  word &= ~UINT64_C (0xff00);
+  return (word == COOP_LIVE || word == COOP_BORROWED) && v->producer != NULL && !v->handing
          && v->refused != e->clock + 1;
 }
 /* Counts, holds and life of v anew after anything about it changed. */
@@ -250,10 +322,31 @@ void coop_gather_stop (CoopEngine *e, CoopCall *call);
 /* Lets go of all frames; what a failed replay may have spoiled goes back. */
 void coop_replay_abort (CoopEngine *e, CoopCall *call);
 
+/* The input is written in place; a scratch input is not. `use`: of a call's input or of a record's. */
+static inline bool
+coop_use_writes (unsigned use)
+{
+  return (use & COOP_USE_WRITE) && !(use & COOP_USE_SCRATCH);
+}
+
+/* ---- turns.c: kernels of other threads ---- */
+/* The frame on top reads what another thread's kernel may be overwriting. */
+bool coop_replay_waits (const CoopEngine *e, const CoopCallState *cs);
+/* The operator overwrites what another thread's rematerialization may be reading. */
+bool coop_operator_waits (const CoopEngine *e, const CoopCallState *cs);
+
+/* ---- compact.c ---- */
+/* The request is better given up: to move tensors together takes less than `cost` ns, would make room for
+ * it, and has not been done for this operator. */
+/* The request failed and its attempt will be given up: what compaction is to make room for. */
+void coop_compact_want (CoopEngine *e, const CoopRequest *req);
+bool coop_compact_cheaper (CoopEngine *e, const CoopRequest *req, uint64_t cost);
+
 /* ---- loosen.c: the last resort before memory runs out ---- */
-/* Takes the pins of what waits while missing inputs are brought back. False: nothing waits, or it was
- * done too often for the calls under way. Each success is ended by one coop_tighten_all. */
-bool coop_loosen (CoopEngine *e);
+/* Takes the pins of what has waited longest for missing inputs to be brought back, more of them with each
+ * call. False: nothing else waits, or it was done too often for the calls under way. A request says whether
+ * this is its `first`; if that succeeded, it ends with one coop_tighten_all. */
+bool coop_loosen (CoopEngine *e, bool first);
 void coop_tighten_all (CoopEngine *e);
 /* This call goes on: all that it waits with is pinned. */
 void coop_tighten (CoopCallState *cs);
@@ -281,11 +374,13 @@ typedef struct
 {
   double cost, staleness, size; /* exponents */
   bool beside;                  /* free bytes on both sides count as size */
-  bool plain;                   /* 1, 1, 0 */
+  bool simple, sized;           /* 1, 1, and 0 or 1 */
 } CoopScale;
 CoopScale coop_scale (const CoopEngine *e);
-/* coop_score (e, v).h, from what is known of v where it still holds. */
-double coop_h (CoopEngine *e, CoopVersion *v, const CoopScale *scale);
+/* Looks up what v costs. */
+void coop_know (CoopEngine *e, CoopVersion *v);
+/* coop_h (e, v, scale): coop_score (e, v).h, from what is known of v where it still holds. */
+#include "score.h"
 
 /* ---- cost.c: what operators cost, and which are expensive ---- */
 uint64_t coop_cost (const CoopEngine *e, CoopOpClass op_class, uint64_t bytes, uint64_t measured);
@@ -296,6 +391,8 @@ bool coop_cost_expensive (const CoopEngine *e, uint64_t name, CoopOpClass op_cla
 typedef struct
 {
   bool found, claim;      /* claim: keep the range for the request */
+  bool lots;              /* the victims are those in e->lot that are chosen */
+  bool plan;              /* e->plan tells who goes and who moves */
   uint64_t lo, hi;
   double cost, next_cost;
   uint64_t next_lo, next_hi;
@@ -310,8 +407,44 @@ typedef struct
 } CoopEvictor;
 extern const CoopEvictor coop_evict_window, coop_evict_single, coop_evict_random,
     coop_evict_none;
+/* For segmented pools. row: in a segment, or in segments side by side. set: in a segment, or any. */
+extern const CoopEvictor coop_evict_row, coop_evict_set, coop_evict_plus;
+/* Of allocator and evictor. */
+const CoopEvictor *coop_evictor (const CoopEngine *e);
+
+/* ---- lots.c: a segmented pool as the evictors see it ---- */
+/* Lists all lots in e->lot, with scores if `scores`. */
+void coop_lots (CoopEngine *e, bool scores);
+/* Marks in e->useful the pieces whose going can make room for a block: those in a run that will be
+ * long enough, and if the device can give enough in the end, those in lots that can go back. */
+void coop_lots_useful (CoopEngine *e, uint64_t block);
+
+/* ---- segments.c: memory of the device ---- */
+/* [addr, addr + bytes) of void piece p is backed: its free piece. */
+uint32_t coop_back (CoopEngine *e, uint32_t p, uint64_t addr, uint64_t bytes, CoopArea area);
+/* The second half of it: segment s is there. */
+void coop_backed (CoopEngine *e, uint32_t s);
+/* The free range [lo, hi) of piece p is void again: its memory went elsewhere, or back (give_back). */
+void coop_unback (CoopEngine *e, uint32_t p, uint64_t lo, uint64_t hi);
+void coop_give_back (CoopEngine *e, uint32_t p, uint64_t lo, uint64_t hi);
+/* A segment's neighbours of the same area join it. */
+void coop_back_join (CoopEngine *e, uint32_t s);
+/* Bytes of the device that nothing uses or claims: whole segments, or pages. */
+uint64_t coop_idle_bytes (const CoopEngine *e);
+/* Gives back idle segments, the largest first, until `bytes` more fit the budget, or all of them.
+ * False: not even then, and nothing was changed. */
+bool coop_make_budget (CoopEngine *e, uint64_t bytes, bool all);
+/* Bytes that could be used without evicting, and the largest block that could be. */
+uint64_t coop_free_bytes (const CoopEngine *e);
+uint64_t coop_largest (const CoopEngine *e);
+/* Victims for a budget that shrank below what is held; false: nothing can go, or nothing must. */
+bool coop_clear_excess (CoopEngine *e, CoopRequest *req);
+void coop_emit_segment (CoopEngine *e, const CoopSegment *s, bool born);
 
 /* ---- alloc.c ---- */
+void coop_add_victim (CoopRequest *req, CoopVersion *v);
+/* All that is used in [lo, hi). From piece `from` on, or from the first. */
+void coop_take_range (CoopEngine *e, CoopRequest *req, uint64_t lo, uint64_t hi, uint32_t from);
 CoopCallState *coop_call_state (const CoopEngine *e, uint64_t op);
 
 /* ---- action.c ---- */

@@ -31,6 +31,32 @@ only_small_below (const CoopEngine *e, uint64_t line)
   return true;
 }
 
+static const CoopAllocator *
+allocator_of (const CoopPolicy *policy)
+{
+  switch ((CoopAllocatorName) policy->v[COOP_PARAM_ALLOCATOR].i)
+    {
+    case COOP_ALLOCATOR_CLASS:
+      return &coop_alloc_class;
+    case COOP_ALLOCATOR_CACHING:
+      return policy->v[COOP_PARAM_EXPANDABLE].i ? &coop_alloc_expandable : &coop_alloc_caching;
+    case COOP_ALLOCATOR_PAGE:
+      return &coop_alloc_page;
+    case COOP_ALLOCATOR_MERGE:
+    case COOP_N_ALLOCATORS:
+      break;
+    }
+  return &coop_alloc_merge;
+}
+
+/* What tells how blocks are laid out cannot change under them. */
+static bool
+is_fixed (int param)
+{
+  return param == COOP_PARAM_ALLOCATOR || param == COOP_PARAM_STEPS || param == COOP_PARAM_EXPANDABLE
+         || param == COOP_PARAM_PAGE;
+}
+
 static void
 apply_budget (CoopEngine *e)
 {
@@ -39,6 +65,12 @@ apply_budget (CoopEngine *e)
   e->limited = budget > 0;
   if (e->limited && budget < limit)
     limit = budget / COOP_GRAIN * COOP_GRAIN;
+  if (e->pool.segmented)
+    {
+      uint64_t unit = e->allocator == &coop_alloc_page ? e->allocator->unit (e, AREA_GENERAL) : 1;
+      e->budget = limit / unit * unit;
+      return;
+    }
   uint64_t small = small_bytes (e, limit);
   if (!only_small_below (e, small))
     small = e->pool.small_end < small ? e->pool.small_end : small;
@@ -64,7 +96,12 @@ coop_engine_new (const CoopEngineOptions *options)
   e->sink = options->sink;
   e->now = options->now;
   e->now_user = options->now_user;
+  e->backing = options->backing;
+  e->allocator = allocator_of (&e->policy);
+  e->mib = UINT64_C (1) << 20;
   coop_pool_init (&e->pool, options->capacity / COOP_GRAIN * COOP_GRAIN);
+  if (e->allocator->segmented)
+    coop_pool_segmented (&e->pool);
   e->chain = coop_grow (NULL, &e->chain_room, 2, sizeof *e->chain);
   e->n_chain = 1;
   e->costs = 1;
@@ -123,6 +160,9 @@ coop_engine_free_all (CoopEngine *e)
   free (e->chain);
   free (e->names);
   free (e->member);
+  free (e->lot);
+  free (e->plan);
+  free (e->useful);
   free (e->walk);
   free (e);
 }
@@ -135,7 +175,7 @@ coop_engine_set_policy (CoopEngine *e, const CoopPolicy *policy, CoopSource sour
   for (int i = 0; i < COOP_N_PARAMS; i++)
     {
       CoopValue from = e->policy.v[i], to = coop_param_clamp ((CoopParam) i, policy->v[i]);
-      if (coop_value_equal ((CoopParam) i, from, to) || i == COOP_PARAM_ALLOCATOR)
+      if (coop_value_equal ((CoopParam) i, from, to) || is_fixed (i))
         continue;
       e->policy.v[i] = to;
       changed[i] = true;

@@ -59,6 +59,16 @@ typedef struct CoopTensor {
   uint32_t pins;       /* operators and rematerializations that need it right now */
 } CoopTensor;
 
+/* What the engine asks of the device while it decides, when the allocator holds memory in segments:
+ * like the sink, called under the host's lock, in the order of the decisions; must not call the engine.
+ * All may be NULL: addresses are then as good as memory (the replay, an arena that is never short). */
+typedef struct {
+  void (*map) (void *user, uint64_t addr, uint64_t bytes);    /* the range will be used */
+  void (*unmap) (void *user, uint64_t addr, uint64_t bytes);  /* nothing in it will be read again */
+  void (*remap) (void *user, uint64_t from, uint64_t to, uint64_t bytes); /* memory moves, its bytes need not */
+  void *user;
+} CoopBacking;
+
 typedef struct {
   uint64_t capacity;   /* bytes of address space the budget may grow to, multiple of 512 */
   CoopPolicy policy;
@@ -66,6 +76,7 @@ typedef struct {
   CoopSink sink;       /* emit may be NULL */
   uint64_t (*now) (void *user);  /* ns, for the time of searches alone; may be NULL */
   void *now_user;
+  CoopBacking backing;
 } CoopEngineOptions;
 
 /* NULL if memory for the engine itself is short. Emits POOL, SEGMENT and one POLICY a parameter.
@@ -101,12 +112,16 @@ typedef struct {
   uint64_t bytes;        /* in */
   const struct CoopCall *call; /* in: the operator on whose behalf, or NULL */
   bool retry;            /* in: NO_MEMORY is not final, the host has a last resort: no OOM event */
+  bool may_move;         /* in: the host can move tensors while an operator runs (not its inputs) */
   uint64_t addr;         /* out */
   CoopTensor **victims;  /* out, owned by the request */
   unsigned n_victims;
+  struct CoopAction *moves; /* out: with EVICT, after the victims, in order: each a PLACE, to be reported
+                               with coop_engine_placed; only with may_move */
+  unsigned n_moves;
   CoopOom oom;
   /* the engine's own */
-  unsigned capacity, rounds;
+  unsigned capacity, rounds, move_room;
   uint64_t search, window_lo, window_hi;
   bool reserved, loosened;
 } CoopRequest;
@@ -115,8 +130,9 @@ typedef struct {
 CoopStatus coop_engine_alloc (CoopEngine *e, CoopRequest *req);
 
 /* What takes no search: places the request (true: as OK above), or returns false and has changed and
- * emitted nothing; coop_engine_alloc then goes on with the same request. For hosts that need more
- * (Python's lock) to evict than to allocate. Never runs out of memory. */
+ * emitted nothing, but that segments nothing uses may have gone back to the device; coop_engine_alloc
+ * then goes on with the same request. For hosts that need more (Python's lock) to evict than to
+ * allocate. Never runs out of memory. */
 bool coop_engine_try (CoopEngine *e, CoopRequest *req);
 
 /* All tensors that may be evicted now, as victims, for `stress`. Ends like an alloc without one:
@@ -190,6 +206,7 @@ typedef struct CoopCall {
   CoopPhase phase;
   CoopOpClass op_class;
   bool replayable;           /* false: outputs are constant */
+  const void *thread;        /* tells threads apart; NULL where there is one. Calls of one thread nest */
   /* out */
   uint64_t id;               /* operator number */
   /* the engine's own */
@@ -206,6 +223,8 @@ bool coop_engine_begin (CoopEngine *e, CoopCall *call);
 typedef enum {
   COOP_STEP_READY,   /* all inputs are there (and dependents of what is overwritten are constant) */
   COOP_STEP_REPLAY,  /* run step.op, then coop_engine_replayed */
+  COOP_STEP_WAIT,    /* another thread's kernel overwrites what is wanted, or reads what the operator is about to
+                        overwrite: ask again when it has ended; never with one thread */
   COOP_STEP_LOST     /* step.tensor is gone and has no record: a defect of host or engine */
 } CoopNext;
 
@@ -280,7 +299,7 @@ typedef enum {
   COOP_ACTION_THRASH        /* tensor came back more often than `thrash` allows in this step */
 } CoopActionKind;
 
-typedef struct {
+typedef struct CoopAction {
   CoopActionKind kind;
   CoopTensor *tensor;  /* HOLD, UNHOLD, RETURN, PLACE, THRASH */
   void *host;          /* OP_GONE, TENSOR_GONE */
@@ -294,7 +313,8 @@ bool coop_engine_action (CoopEngine *e, CoopAction *action);
 /* Last resort, between two attempts of an operator that failed for memory (or of a replay of the
  * call): the next move that brings free memory together, as an action PLACE whose two ranges may
  * overlap; to be done and reported with coop_engine_placed before the next is asked for. False: no
- * more moves. Inputs of the call move too: nothing of this call may be running. */
+ * more moves. Inputs of the call move too: nothing of this call may be running. call NULL: for no operator's
+ * sake. */
 bool coop_engine_compact (CoopEngine *e, const CoopCall *call, CoopAction *action);
 /* done: old block freed, tensor at `to`, MOVE emitted. Not done: `to` is given back. Between the
  * action and this call coop_engine_free of the old block is put off: it comes to nothing if done. */
@@ -317,6 +337,9 @@ typedef struct {
   uint64_t step;
   CoopPhase phase;
   uint64_t records, tensors, record_bytes;
+  /* of segmented pools: bytes of segments, at most, how many; segments given back, pages moved, and
+   * the time that `give_back_cost` and `page_cost` put on them */
+  uint64_t held, held_most, segments, returned, remaps, device_ns;
 } CoopTotals;
 
 void coop_engine_totals (const CoopEngine *e, CoopTotals *totals);
@@ -328,8 +351,16 @@ typedef struct {
   uint64_t block;            /* number of the block's life, 0 if free */
   const CoopTensor *tensor;  /* NULL: free or unclaimed */
 } CoopPiece;
-/* Writes at most n; returns how many there are. */
+/* Writes at most n; returns how many there are. In a segmented pool free pieces without memory are
+ * among them: see coop_engine_segments. */
 size_t coop_engine_pieces (const CoopEngine *e, CoopPiece *out, size_t n);
+
+/* Ranges backed by the device, in no order; `small`: for small blocks. None for allocator merge. */
+typedef struct {
+  uint64_t addr, bytes, id;
+  bool small;
+} CoopSegmentInfo;
+size_t coop_engine_segments (const CoopEngine *e, CoopSegmentInfo *out, size_t n);
 
 /* Checks every invariant (pieces tile, sums, lists, counts of pins, readers and holds). NULL if all
  * hold, else a sentence in static storage. Slow: for tests and debug builds. */

@@ -55,7 +55,7 @@ coop_pin_label (unsigned pin)
     [COOP_PIN_NONE] = "none",           [COOP_PIN_OPERATOR] = "operator",
     [COOP_PIN_CONSTANT] = "constant",   [COOP_PIN_ESCAPED] = "escaped",
     [COOP_PIN_USER] = "user",           [COOP_PIN_UNCLAIMED] = "unclaimed",
-    [COOP_PIN_UNMANAGED] = "unmanaged",
+    [COOP_PIN_UNMANAGED] = "unmanaged", [COOP_PIN_PENDING] = "pending",
   };
   return label_of (labels, COOP_N_PINS, pin);
 }

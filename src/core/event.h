@@ -85,6 +85,7 @@ typedef enum {
   COOP_PIN_USER,         /* coopscope.keep */
   COOP_PIN_UNCLAIMED,    /* a block no tensor has claimed: workspace or a library's own */
   COOP_PIN_UNMANAGED,    /* sparse, quantised, subclass, shared memory, ... */
+  COOP_PIN_PENDING,      /* freed, but a stream of the device may still use it */
   COOP_N_PINS
 } CoopPin;
 
@@ -103,7 +104,9 @@ typedef struct {
     struct { uint64_t id, parent, frame; } stack;
     struct { uint64_t id, budget, capacity; uint32_t device, allocator; } pool; /* device 0 = host */
     struct { uint64_t id, pool, base, bytes; uint64_t born; } segment; /* born 1 = mapped, 0 = unmapped */
+                                                               /* may have a body: CoopSegmentBody */
     struct { uint32_t param, source; int64_t old_bits, new_bits; uint64_t generation; } policy;
+    /* alloc and free may have a body: CoopSiteBody; oom may have one behind its own */
     struct { uint64_t block, addr, bytes, requested; uint64_t op; } alloc;
     struct { uint64_t block, addr, bytes, tensor; uint64_t op; } free;
     struct { uint64_t block, addr, bytes, tensor; uint64_t search; } evict;    /* body: CoopEvictBody */
@@ -166,6 +169,32 @@ typedef struct {
   uint64_t pinned[5];   /* bytes by CoopPin OPERATOR, CONSTANT, ESCAPED, USER, UNMANAGED */
 } CoopOomBody;
 
+/* Where memory was asked for or let go outside of operators: what is known where a run was not recorded
+ * but read from somebody else's file. 0: unknown. */
+typedef struct {
+  uint64_t stack;
+  uint64_t stream;      /* as the device names it */
+  uint64_t segment;     /* number */
+  uint64_t device_free; /* oom: bytes free on the device, pool or not */
+  uint32_t kind;        /* alloc: CoopKind of what has no tensor */
+  uint32_t older;       /* alloc: 1 = it was there before the first event */
+  uint64_t reserved[3];
+} CoopSiteBody;
+
+/* A segment as the device knows it. */
+typedef struct {
+  uint64_t address, stream;
+  uint64_t private_a, private_b; /* number of a private pool; 0, 0 = the default one */
+  uint32_t flags;                /* COOP_SEGMENT_* */
+  uint32_t kind;                 /* reserved */
+  uint64_t stack, reserved[2];
+} CoopSegmentBody;
+/* code of a warning that the process tells its user on its own standard error. */
+#define COOP_WARNING_TOLD 1
+enum { COOP_SEGMENT_SMALL = 1, COOP_SEGMENT_EXPANDABLE = 2, COOP_SEGMENT_GUESSED = 4 };
+
+_Static_assert (sizeof (CoopSiteBody) == COOP_RECORD_BYTES, "body is one record");
+_Static_assert (sizeof (CoopSegmentBody) == COOP_RECORD_BYTES, "body is one record");
 _Static_assert (sizeof (CoopEvent) == COOP_RECORD_BYTES, "header is one record");
 _Static_assert (sizeof (CoopEvictBody) == COOP_RECORD_BYTES, "body is one record");
 _Static_assert (sizeof (CoopSearchBody) == COOP_RECORD_BYTES, "body is one record");

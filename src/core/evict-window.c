@@ -7,21 +7,19 @@
  * stay ends the window. For a given right end the shortest window is the cheapest, so none is missed,
  * the one that touches the top of the area included.
  *
- * Sums are exact: a score becomes a 128-bit fixed-point number, so taking away what was added leaves
- * no rounding behind, and infinite scores are counted beside the sum. */
+ * Sums are exact (weight.h). */
 #include "engine-private.h"
+
+#include "weight.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef unsigned __int128 Weight;
-
-#define ONE 0x1p64
-#define LARGEST 0x1p62 /* above it a score counts as infinite */
+#define SHORT 256 /* members, for a start */
 
 typedef struct
 {
-  CoopMember *first, *end; /* what is in it */
+  CoopMember *first, *end; /* what is in it, in e->member */
   uint64_t bytes;
   Weight sum;
   uint32_t infinite;
@@ -34,19 +32,6 @@ typedef struct
   uint32_t infinite;     /* UINT32_MAX: none found yet */
 } Best;
 
-/* (Weight) (h * ONE), from the bits of h. */
-static inline Weight
-weigh (double h)
-{
-  if (!(h <= LARGEST))
-    return ~(Weight) 0;
-  uint64_t bits;
-  memcpy (&bits, &h, sizeof bits);
-  int shift = (int) (bits >> 52) - 1023 - 52 + 64;
-  Weight mantissa = (bits & ((UINT64_C (1) << 52) - 1)) | UINT64_C (1) << 52;
-  return shift >= 0 ? mantissa << shift : shift > -64 ? mantissa >> -shift : 0;
-}
-
 static inline bool
 cheaper (const Window *w, const Best *b)
 {
@@ -58,7 +43,7 @@ value (const Best *b)
 {
   if (b->infinite == UINT32_MAX)
     return NAN;
-  return b->infinite > 0 ? INFINITY : (double) b->sum / ONE;
+  return b->infinite > 0 ? INFINITY : (double) b->sum / WEIGHT_ONE;
 }
 
 static inline void
@@ -66,7 +51,7 @@ push (Window *w, uint64_t addr, uint64_t bytes, Weight weight)
 {
   *w->end++ = (CoopMember) { weight, addr, bytes };
   w->bytes += bytes;
-  if (weight == ~(Weight) 0)
+  if (weight == WEIGHT_INFINITE)
     w->infinite++;
   else
     w->sum += weight;
@@ -77,10 +62,27 @@ shift (Window *w)
 {
   const CoopMember *m = w->first++;
   w->bytes -= m->bytes;
-  if (m->weight == ~(Weight) 0)
+  if (m->weight == WEIGHT_INFINITE)
     w->infinite--;
   else
     w->sum -= m->weight;
+}
+
+/* Room for one more member. What lies in the window goes back to the begin: most windows are short, and
+ * so the list stays in the nearest cache whatever the number of pieces. */
+static void
+make_room (CoopEngine *e, Window *w)
+{
+  size_t n = (size_t) (w->end - w->first);
+  if (2 * n >= e->member_room)
+    {
+      size_t first = (size_t) (w->first - e->member);
+      e->member = coop_grow (e->member, &e->member_room, 2 * e->member_room + SHORT, sizeof *e->member);
+      w->first = e->member + first;
+    }
+  memmove (e->member, w->first, n * sizeof *w->first);
+  w->first = e->member;
+  w->end = e->member + n;
 }
 
 /* A window of enough bytes that is cheaper than `next`. */
@@ -118,6 +120,8 @@ scan (CoopEngine *e, uint64_t need, CoopChoice *choice, Best *best, Best *next)
           w = (Window) { .first = e->member, .end = e->member };
           continue;
         }
+      if (w.end == e->member + e->member_room)
+        make_room (e, &w);
       uint64_t bytes = n->bytes < limit - n->addr ? n->bytes : limit - n->addr;
       push (&w, n->addr, bytes, free ? 0 : weigh (coop_h (e, n->tensor, &scale)));
       while (w.bytes - w.first->bytes >= need)
@@ -131,7 +135,7 @@ static void
 choose (CoopEngine *e, uint64_t need, CoopChoice *choice)
 {
   Best best = { .infinite = UINT32_MAX }, next = best;
-  e->member = coop_grow (e->member, &e->member_room, e->pool.n_pieces, sizeof *e->member);
+  e->member = coop_grow (e->member, &e->member_room, SHORT, sizeof *e->member);
   scan (e, need, choice, &best, &next);
   choice->found = choice->claim = best.infinite != UINT32_MAX;
   choice->cost = value (&best);

@@ -24,7 +24,7 @@ priority (uint32_t p)
 
 /* Order of the tree: size, then address. */
 static bool
-before (const CoopNode *a, const CoopNode *b)
+before (const CoopLeaf *a, const CoopLeaf *b)
 {
   return a->bytes != b->bytes ? a->bytes < b->bytes : a->addr < b->addr;
 }
@@ -37,21 +37,21 @@ bins_of (CoopPool *pool, uint32_t p)
 
 /* Splits tree t into what comes before p and what comes after it. */
 static void
-split (CoopNode *node, uint32_t t, uint32_t p, uint32_t *low, uint32_t *high)
+split (CoopLeaf *leaf, uint32_t t, uint32_t p, uint32_t *low, uint32_t *high)
 {
   while (t != 0)
     {
-      if (before (&node[t], &node[p]))
+      if (before (&leaf[t], &leaf[p]))
         {
           *low = t;
-          low = &node[t].right;
-          t = node[t].right;
+          low = &leaf[t].right;
+          t = leaf[t].right;
         }
       else
         {
           *high = t;
-          high = &node[t].left;
-          t = node[t].left;
+          high = &leaf[t].left;
+          t = leaf[t].left;
         }
     }
   *low = *high = 0;
@@ -60,17 +60,19 @@ split (CoopNode *node, uint32_t t, uint32_t p, uint32_t *low, uint32_t *high)
 void
 coop_bins_insert (CoopPool *pool, uint32_t p)
 {
-  CoopNode *node = pool->node;
+  CoopLeaf *leaf = pool->leaf;
   CoopBins *bins = bins_of (pool, p);
-  unsigned c = class_of (node[p].bytes);
+  leaf[p].addr = pool->node[p].addr;
+  leaf[p].bytes = pool->node[p].bytes;
+  unsigned c = class_of (leaf[p].bytes);
   uint32_t *link = &bins->root[c];
   uint32_t own = priority (p);
   while (*link != 0 && priority (*link) >= own)
-    link = before (&node[p], &node[*link]) ? &node[*link].left : &node[*link].right;
+    link = before (&leaf[p], &leaf[*link]) ? &leaf[*link].left : &leaf[*link].right;
   uint32_t low, high;
-  split (node, *link, p, &low, &high);
-  node[p].left = low;
-  node[p].right = high;
+  split (leaf, *link, p, &low, &high);
+  leaf[p].left = low;
+  leaf[p].right = high;
   *link = p;
   bins->bits[c / 64] |= UINT64_C (1) << (c % 64);
 }
@@ -78,30 +80,30 @@ coop_bins_insert (CoopPool *pool, uint32_t p)
 void
 coop_bins_remove (CoopPool *pool, uint32_t p)
 {
-  CoopNode *node = pool->node;
+  CoopLeaf *leaf = pool->leaf;
   CoopBins *bins = bins_of (pool, p);
-  unsigned c = class_of (node[p].bytes);
+  unsigned c = class_of (leaf[p].bytes);
   uint32_t *link = &bins->root[c];
   while (*link != p)
-    link = before (&node[p], &node[*link]) ? &node[*link].left : &node[*link].right;
-  uint32_t a = node[p].left, b = node[p].right;
+    link = before (&leaf[p], &leaf[*link]) ? &leaf[*link].left : &leaf[*link].right;
+  uint32_t a = leaf[p].left, b = leaf[p].right;
   while (a != 0 && b != 0)
     {
       if (priority (a) >= priority (b))
         {
           *link = a;
-          link = &node[a].right;
-          a = node[a].right;
+          link = &leaf[a].right;
+          a = leaf[a].right;
         }
       else
         {
           *link = b;
-          link = &node[b].left;
-          b = node[b].left;
+          link = &leaf[b].left;
+          b = leaf[b].left;
         }
     }
   *link = a != 0 ? a : b;
-  node[p].left = node[p].right = 0;
+  leaf[p].left = leaf[p].right = 0;
   if (bins->root[c] == 0)
     bins->bits[c / 64] &= ~(UINT64_C (1) << (c % 64));
 }
@@ -109,45 +111,46 @@ coop_bins_remove (CoopPool *pool, uint32_t p)
 bool
 coop_bins_has (const CoopPool *pool, uint32_t p)
 {
-  const CoopNode *node = pool->node;
-  uint32_t t = pool->bins[node[p].area].root[class_of (node[p].bytes)];
+  const CoopNode *n = &pool->node[p];
+  const CoopLeaf *leaf = pool->leaf, own = { .bytes = n->bytes, .addr = n->addr };
+  uint32_t t = pool->bins[n->area].root[class_of (n->bytes)];
   while (t != 0 && t != p)
-    t = before (&node[p], &node[t]) ? node[t].left : node[t].right;
+    t = before (&own, &leaf[t]) ? leaf[t].left : leaf[t].right;
   return t == p;
 }
 
 /* First of the tree with at least `bytes`; 0: none. */
 static uint32_t
-lower_bound (const CoopNode *node, uint32_t t, uint64_t bytes)
+lower_bound (const CoopLeaf *leaf, uint32_t t, uint64_t bytes)
 {
   uint32_t found = 0;
   while (t != 0)
     {
-      if (node[t].bytes >= bytes)
+      if (leaf[t].bytes >= bytes)
         {
           found = t;
-          t = node[t].left;
+          t = leaf[t].left;
         }
       else
-        t = node[t].right;
+        t = leaf[t].right;
     }
   return found;
 }
 
 /* The one of exactly `bytes` with the highest address. */
 static uint32_t
-highest_of (const CoopNode *node, uint32_t t, uint64_t bytes)
+highest_of (const CoopLeaf *leaf, uint32_t t, uint64_t bytes)
 {
   uint32_t found = 0;
   while (t != 0)
     {
-      if (node[t].bytes <= bytes)
+      if (leaf[t].bytes <= bytes)
         {
           found = t;
-          t = node[t].right;
+          t = leaf[t].right;
         }
       else
-        t = node[t].left;
+        t = leaf[t].left;
     }
   return found;
 }
@@ -171,15 +174,15 @@ coop_bins_fit (const CoopPool *pool, CoopArea area, uint64_t bytes, bool high)
 {
   const CoopBins *bins = &pool->bins[area];
   unsigned c = class_of (bytes);
-  uint32_t p = lower_bound (pool->node, bins->root[c], bytes);
+  uint32_t p = lower_bound (pool->leaf, bins->root[c], bytes);
   if (p == 0)
     {
       c = next_class (bins, c + 1);
       if (c == COOP_SIZE_CLASSES)
         return 0;
-      p = lower_bound (pool->node, bins->root[c], 0);
+      p = lower_bound (pool->leaf, bins->root[c], 0);
     }
-  return high ? highest_of (pool->node, bins->root[c], pool->node[p].bytes) : p;
+  return high ? highest_of (pool->leaf, bins->root[c], pool->leaf[p].bytes) : p;
 }
 
 /* The largest free piece of the area; 0: none. */
@@ -191,8 +194,8 @@ coop_bins_last (const CoopPool *pool, CoopArea area)
     if (bins->bits[w] != 0)
       {
         uint32_t t = bins->root[w * 64 + 63 - (unsigned) __builtin_clzll (bins->bits[w])];
-        while (pool->node[t].right != 0)
-          t = pool->node[t].right;
+        while (pool->leaf[t].right != 0)
+          t = pool->leaf[t].right;
         return t;
       }
   return 0;

@@ -5,18 +5,25 @@
  * and so does the operator itself. Their inputs are pinned so that no work is done twice. Where
  * nothing else can go, these pins are taken away for the length of one request; what is evicted then
  * is found missing when its frame comes to the top, and is brought back once more. So a chain needs
- * room for its largest link, not for the inputs of all its links. Two inputs that do not fit together
- * would chase each other for ever: a call is loosened a bounded number of times. */
+ * room for its largest link, not for the inputs of all its links. What waits longest goes first: the
+ * operator's own inputs, then frame by frame from the bottom of the stack, so that the work of the
+ * frames above is kept. Two inputs that do not fit together would chase each other for ever: a call is
+ * loosened a bounded number of times. */
 #include "engine-private.h"
 
-#define MOST 64 /* of one call */
+#define MOST 64 /* requests of one call */
 
+/* Level 0: the call itself. Level k: its frame k - 1. The top frame does not wait. */
 static void
-each_waiting (CoopCallState *cs, void (*f) (CoopEngine *, CoopVersion *), CoopEngine *e)
+each_at (CoopCallState *cs, uint32_t level, void (*f) (CoopEngine *, CoopVersion *), CoopEngine *e)
 {
-  for (uint32_t k = 0; k + 1 < cs->n_frames; k++)
-    for (uint32_t i = 0; i < cs->frame[k].op->n_inputs; i++)
-      f (e, cs->frame[k].op->inputs[i].tensor);
+  if (level > 0)
+    {
+      const CoopOp *op = cs->frame[level - 1].op;
+      for (uint32_t i = 0; i < op->n_inputs; i++)
+        f (e, op->inputs[i].tensor);
+      return;
+    }
   for (unsigned i = 0; i < cs->call->n_inputs; i++)
     f (e, coop_version (cs->call->inputs[i].tensor));
   for (uint32_t i = 0; i < cs->n_todo; i++)
@@ -33,24 +40,24 @@ pin (CoopEngine *e, CoopVersion *v)
 static bool
 waits (const CoopCallState *cs)
 {
-  return cs->gathering && cs->n_frames > 0 && !cs->loose && cs->loosened < MOST;
+  return cs->gathering && cs->loose < cs->n_frames && (cs->loose > 0 || cs->loosened < MOST);
 }
 
 bool
-coop_loosen (CoopEngine *e)
+coop_loosen (CoopEngine *e, bool first)
 {
   bool any = false;
   for (uint32_t i = 0; i < e->n_calls; i++)
     any |= waits (e->calls[i]);
   if (!any)
     return false;
-  e->loosened++;
+  e->loosened += first;
   for (uint32_t i = 0; i < e->n_calls; i++)
     if (waits (e->calls[i]))
       {
-        e->calls[i]->loose = true;
-        e->calls[i]->loosened++;
-        each_waiting (e->calls[i], coop_unpin, e);
+        CoopCallState *cs = e->calls[i];
+        cs->loosened += cs->loose == 0;
+        each_at (cs, cs->loose++, coop_unpin, e);
       }
   return true;
 }
@@ -58,9 +65,8 @@ coop_loosen (CoopEngine *e)
 void
 coop_tighten (CoopCallState *cs)
 {
-  if (cs->loose)
-    each_waiting (cs, pin, NULL);
-  cs->loose = false;
+  while (cs->loose > 0)
+    each_at (cs, --cs->loose, pin, NULL);
 }
 
 void

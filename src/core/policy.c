@@ -13,13 +13,16 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const allocator_labels[] = { [COOP_ALLOCATOR_MERGE] = "merge", NULL };
+static const char *const allocator_labels[]
+    = { [COOP_ALLOCATOR_MERGE] = "merge", [COOP_ALLOCATOR_CLASS] = "class",
+        [COOP_ALLOCATOR_CACHING] = "caching", [COOP_ALLOCATOR_PAGE] = "page", NULL };
 static const char *const evictor_labels[] = {
   [COOP_EVICTOR_COOP] = "coop",     [COOP_EVICTOR_DTR_EQ] = "dtr-eq",
   [COOP_EVICTOR_LRU] = "lru",       [COOP_EVICTOR_NONE] = "none",
   [COOP_EVICTOR_DTR] = "dtr",       [COOP_EVICTOR_DTR_LOCAL] = "dtr-local",
   [COOP_EVICTOR_MSPS] = "msps",     [COOP_EVICTOR_DTE] = "dte",
-  [COOP_EVICTOR_SIZE] = "size",     [COOP_EVICTOR_RANDOM] = "random",
+  [COOP_EVICTOR_SIZE] = "size",     [COOP_EVICTOR_RANDOM] = "random",   [COOP_EVICTOR_COOP_CLASS] = "coop-class",
+  [COOP_EVICTOR_COOP_PLUS] = "coop-plus",
   [COOP_N_EVICTORS] = NULL,
 };
 static const char *const chain_labels[]
@@ -34,7 +37,8 @@ static const char *const stacks_labels[] = { [COOP_STACKS_OFF] = "off",
 const char *const coop_source_labels[COOP_N_SOURCES + 1] = {
   [COOP_SOURCE_INITIAL] = "initial", [COOP_SOURCE_FLAG] = "flag",
   [COOP_SOURCE_SLIDER] = "slider",   [COOP_SOURCE_API] = "api",
-  [COOP_SOURCE_PRESET] = "preset",   [COOP_N_SOURCES] = NULL,
+  [COOP_SOURCE_PRESET] = "preset",   [COOP_SOURCE_REHEARSAL] = "rehearsal",
+  [COOP_N_SOURCES] = NULL,
 };
 
 /* Labels by parameter; only the rows of type ENUM have any. */
@@ -54,11 +58,22 @@ const char *const coop_source_labels[COOP_N_SOURCES + 1] = {
 #define LABELS_SEED NULL
 #define LABELS_HOLD NULL
 #define LABELS_COMPACT NULL
+#define LABELS_COPY_RATE NULL
 #define LABELS_DESCENT NULL
 #define LABELS_STRESS NULL
 #define LABELS_VERIFY NULL
 #define LABELS_THRASH NULL
 #define LABELS_RING_WAIT NULL
+#define LABELS_BYTES_FIRST NULL
+#define LABELS_MOVES NULL
+#define LABELS_EVICT_PRICE NULL
+#define LABELS_MOVE_COST NULL
+#define LABELS_STEPS NULL
+#define LABELS_EXPANDABLE NULL
+#define LABELS_PAGE NULL
+#define LABELS_PAGE_COST NULL
+#define LABELS_GIVE_BACK NULL
+#define LABELS_GIVE_BACK_COST NULL
 
 const CoopParamInfo coop_param_info[COOP_N_PARAMS] = {
 #define X(ID, name, type, min, max, def, unit, group, help)                                        \
@@ -98,6 +113,8 @@ coop_policy_preset (CoopPolicy *policy, CoopEvictorName evictor)
     [COOP_EVICTOR_DTE] = { 1, 1, 1, COOP_CHAIN_UNION, 1, 1 },
     [COOP_EVICTOR_SIZE] = { 0, 0, 1, COOP_CHAIN_NONE, 0, 1 },
     [COOP_EVICTOR_RANDOM] = { 0, 0, 0, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_COOP_CLASS] = { 1, 1, 0, COOP_CHAIN_UNION, 0, 2 },
+    [COOP_EVICTOR_COOP_PLUS] = { 1, 1, 1, COOP_CHAIN_UNION, 0, 1 },
   };
   policy->v[COOP_PARAM_EVICTOR].i = evictor;
   policy->v[COOP_PARAM_COST_EXPONENT].d = presets[evictor].a;
@@ -106,6 +123,8 @@ coop_policy_preset (CoopPolicy *policy, CoopEvictorName evictor)
   policy->v[COOP_PARAM_CHAIN].i = presets[evictor].chain;
   policy->v[COOP_PARAM_BESIDE].i = presets[evictor].beside;
   policy->v[COOP_PARAM_GROUPS].i = presets[evictor].groups;
+  policy->v[COOP_PARAM_BYTES_FIRST].i = evictor == COOP_EVICTOR_COOP_PLUS;
+  policy->v[COOP_PARAM_MOVES].i = evictor == COOP_EVICTOR_COOP_PLUS;
 }
 
 /* ---- names -------------------------------------------------------------------------------- */

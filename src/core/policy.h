@@ -27,8 +27,8 @@
      "Bytes of tensor memory the program may use. 0 means no limit.")                               \
   X (ALLOCATOR, "allocator", ENUM, 0, COOP_N_ALLOCATORS - 1, COOP_ALLOCATOR_MERGE, "", "memory",    \
      "How blocks are laid out in the pool. Fixed when the run starts.")                             \
-  X (GROUPS, "groups", INT, 1, 2, 2, "groups", "memory",                                            \
-     "1: best fit anywhere. 2: expensive tensors from the low end, cheap ones from the high end.")  \
+  X (GROUPS, "groups", INT, 1, 6, 2, "groups", "memory",                                            \
+     "1: best fit. 2: expensive tensors at the low end, cheap at the high one. 4, 6: so in 2, 3 parts.") \
   X (DENSITY, "density", REAL, 0, 1000, 0.25, "ns/byte", "memory",                                  \
      "Cost per byte from which a tensor is placed with the expensive. 0: by the kind of operator.") \
   X (SMALL, "small", SIZE, 0, 1024 * COOP_KIB, 10 * COOP_KIB, "bytes", "memory",                    \
@@ -55,6 +55,8 @@
      "Inputs of at most this size are kept for as long as an operator may be run again.")           \
   X (COMPACT, "compact", BOOL, 0, 1, 1, "", "eviction",                                              \
      "Before an operator is refused memory, move tensors together and run it once more.")           \
+  X (COPY_RATE, "copy_rate", REAL, 0, 10000, 1, "GB/s", "eviction",                                  \
+     "Move tensors together sooner, where victims take longer to recompute than this. 0: never.")   \
   X (STRESS, "stress", INT, 0, 1000000, 0, "operators", "checks",                                   \
      "Evict everything that is not pinned after every so many operators. 0 switches it off.")       \
   X (VERIFY, "verify", BOOL, 0, 1, 0, "", "checks",                                                 \
@@ -64,13 +66,39 @@
   X (RING_WAIT, "ring_wait", REAL, 0, 1000, 4, "ms", "trace",                                       \
      "Longest wait for room in the ring before an event is dropped and counted.")                   \
   X (STACKS, "stacks", ENUM, 0, COOP_N_STACKS - 1, COOP_STACKS_FIRST, "", "trace",                  \
-     "When the line of the script is looked up: never, at an operator's first call, at every call.")
+     "When the line of the script is looked up: never, at an operator's first call, at every call.") \
+  X (STEPS, "steps", INT, 1, 8, 8, "sizes", "allocators",                                           \
+     "class: sizes between a power of two and the next: 1, 2, 4 or 8. Fixed when the run starts.")  \
+  X (EXPANDABLE, "expandable", BOOL, 0, 1, 0, "", "allocators",                                     \
+     "caching: segments that grow, and give back whole pages. Fixed when the run starts.")          \
+  X (PAGE, "page", SIZE, 512, 20 * COOP_MIB, 2 * COOP_MIB, "bytes", "allocators",                   \
+     "page: bytes of a page, rounded to 512. Fixed when the run starts.")                           \
+  X (PAGE_COST, "page_cost", REAL, 0, 100000, 10, "us", "allocators",                               \
+     "page: time to move one page to another address. Counted in a replay.")                        \
+  X (GIVE_BACK, "give_back", BOOL, 0, 1, 1, "", "allocators",                                       \
+     "class, caching: what is free as a whole may go back to the device to make room.")             \
+  X (GIVE_BACK_COST, "give_back_cost", REAL, 0, 100000, 0, "us", "allocators",                      \
+     "class, caching: time to give one segment back. Counted in a replay.")                         \
+  X (BYTES_FIRST, "bytes_first", BOOL, 0, 1, 0, "", "coop-plus",                                    \
+     "Evict by score wherever it lies until the bytes suffice; only then bring room together.")     \
+  X (MOVES, "moves", BOOL, 0, 1, 0, "", "coop-plus",                                                \
+     "Members of a window may move into holes elsewhere. Needs a copy_rate.")                       \
+  X (EVICT_PRICE, "evict_price", REAL, 0, 100, 0.03, "", "coop-plus",                               \
+     "Part of a step's time that a tensor as costly as it is stale is worth; weighed against moves.") \
+  X (MOVE_COST, "move_cost", REAL, 0, 100000, 5, "us", "coop-plus",                                 \
+     "Time of a move beside that of the copy.")
 
-typedef enum { COOP_ALLOCATOR_MERGE, COOP_N_ALLOCATORS } CoopAllocatorName;
+/* merge: best fit, free neighbours merge at once. class: chunks of fixed sizes, nothing merges.
+ * caching: PyTorch's rules for CUDA. page: any free pages make any block. */
+typedef enum {
+  COOP_ALLOCATOR_MERGE, COOP_ALLOCATOR_CLASS, COOP_ALLOCATOR_CACHING, COOP_ALLOCATOR_PAGE,
+  COOP_N_ALLOCATORS
+} CoopAllocatorName;
 typedef enum {
   COOP_EVICTOR_COOP, COOP_EVICTOR_DTR_EQ, COOP_EVICTOR_LRU, COOP_EVICTOR_NONE, COOP_EVICTOR_DTR,
   COOP_EVICTOR_DTR_LOCAL, COOP_EVICTOR_MSPS, COOP_EVICTOR_DTE, COOP_EVICTOR_SIZE,
-  COOP_EVICTOR_RANDOM, COOP_N_EVICTORS
+  COOP_EVICTOR_RANDOM, COOP_EVICTOR_COOP_CLASS, COOP_EVICTOR_COOP_PLUS,
+  COOP_N_EVICTORS
 } CoopEvictorName;
 /* none: own cost alone. union: evicted-component cost by union-find, distinct components of evicted
  * parents and children (DTR's approximation of e*). exact: e* itself, what would have to run before
@@ -96,7 +124,7 @@ typedef enum {
 /* Who changed a parameter. Stored in the trace. */
 typedef enum {
   COOP_SOURCE_INITIAL, COOP_SOURCE_FLAG, COOP_SOURCE_SLIDER, COOP_SOURCE_API, COOP_SOURCE_PRESET,
-  COOP_N_SOURCES
+  COOP_SOURCE_REHEARSAL, COOP_N_SOURCES
 } CoopSource;
 
 typedef union {
@@ -130,8 +158,8 @@ extern const char *const coop_source_labels[COOP_N_SOURCES + 1];
 void coop_policy_init (CoopPolicy *policy);
 
 /* Sets the evictor and every parameter that its preset names (exponents of cost, staleness and size,
- * chain, beside, groups); leaves the others. coop: 1 1 0 union, 2 groups; none as coop but never
- * evicts. All others 1 group: dtr 1 1 1 exact; dtr-eq 1 1 1 union; dtr-local 1 1 1 none; msps 1 0 1
+ * chain, beside, groups; bytes_first and moves); leaves the others. coop: 1 1 0 union, 2 groups; coop-class, and none (which
+ * never evicts), as coop. coop-plus: 1 1 1 union, 1 group, bytes_first, moves. All others 1 group: dtr 1 1 1 exact; dtr-eq 1 1 1 union; dtr-local 1 1 1 none; msps 1 0 1
  * ancestors; dte 1 1 1 union beside; lru 0 1 0 none; size 0 0 1 none; random none of it. */
 void coop_policy_preset (CoopPolicy *policy, CoopEvictorName evictor);
 

@@ -2,16 +2,37 @@
 /* Pool: splitting, merging and finding pieces. See pool.h for what the structure is. */
 #include "pool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CACHE_LINE 64
+
+/* The engine cannot go back in the middle of a decision; its lists are small beside what they are about. */
+_Noreturn static void
+no_memory (void)
+{
+  fputs ("coopscope: the system has no memory left for the engine's own lists\n", stderr);
+  abort ();
+}
 
 void *
 coop_make (size_t bytes)
 {
   void *p = calloc (1, bytes);
   if (p == NULL)
-    abort ();
+    no_memory ();
   return p;
+}
+
+void *
+coop_make_line (size_t bytes)
+{
+  bytes = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+  void *p = aligned_alloc (CACHE_LINE, bytes);
+  if (p == NULL)
+    no_memory ();
+  return memset (p, 0, bytes);
 }
 
 void *
@@ -24,7 +45,7 @@ coop_grow (void *array, uint32_t *room, uint32_t need, size_t item)
     more = need;
   array = realloc (array, more * item);
   if (array == NULL)
-    abort ();
+    no_memory ();
   memset ((char *) array + *room * item, 0, (more - *room) * item);
   *room = more;
   return array;
@@ -33,37 +54,39 @@ coop_grow (void *array, uint32_t *room, uint32_t need, size_t item)
 /* ---- used pieces by address --------------------------------------------------------------- */
 
 static uint32_t
-slot_of (const CoopPool *pool, uint64_t addr)
+hash_of (uint64_t addr)
 {
-  return (uint32_t) ((addr / COOP_GRAIN * UINT64_C (0x9e3779b97f4a7c15)) >> 32) & (pool->n_slots - 1);
+  return (uint32_t) ((addr / COOP_GRAIN * UINT64_C (0x9e3779b97f4a7c15)) >> 32);
 }
 
 uint32_t
 coop_pool_at (const CoopPool *pool, uint64_t addr)
 {
-  for (uint32_t s = slot_of (pool, addr); pool->slot[s] != 0; s = (s + 1) & (pool->n_slots - 1))
-    if (pool->node[pool->slot[s]].addr == addr)
-      return pool->slot[s];
+  uint32_t hash = hash_of (addr), mask = pool->n_slots - 1;
+  for (uint32_t s = hash & mask; pool->slot[s].piece != 0; s = (s + 1) & mask)
+    if (pool->slot[s].hash == hash && pool->node[pool->slot[s].piece].addr == addr)
+      return pool->slot[s].piece;
   return 0;
 }
 
 static void
-slot_put (CoopPool *pool, uint32_t p)
+slot_put (CoopPool *pool, CoopSlot slot)
 {
-  uint32_t s = slot_of (pool, pool->node[p].addr);
-  while (pool->slot[s] != 0)
-    s = (s + 1) & (pool->n_slots - 1);
-  pool->slot[s] = p;
+  uint32_t mask = pool->n_slots - 1, s = slot.hash & mask;
+  while (pool->slot[s].piece != 0)
+    s = (s + 1) & mask;
+  pool->slot[s] = slot;
 }
 
 static void
 slots_grow (CoopPool *pool)
 {
-  uint32_t old_n = pool->n_slots, *old = pool->slot;
+  uint32_t old_n = pool->n_slots;
+  CoopSlot *old = pool->slot;
   pool->n_slots = old_n ? old_n * 2 : 1024;
   pool->slot = coop_make (pool->n_slots * sizeof *pool->slot);
   for (uint32_t s = 0; s < old_n; s++)
-    if (old[s] != 0)
+    if (old[s].piece != 0)
       slot_put (pool, old[s]);
   free (old);
 }
@@ -73,7 +96,7 @@ used_add (CoopPool *pool, uint32_t p)
 {
   if (++pool->n_used * 2 > pool->n_slots)
     slots_grow (pool);
-  slot_put (pool, p);
+  slot_put (pool, (CoopSlot) { p, hash_of (pool->node[p].addr) });
   pool->live += pool->node[p].bytes;
 }
 
@@ -81,19 +104,19 @@ used_add (CoopPool *pool, uint32_t p)
 static void
 used_drop (CoopPool *pool, uint32_t p)
 {
-  uint32_t mask = pool->n_slots - 1, s = slot_of (pool, pool->node[p].addr);
-  while (pool->slot[s] != p)
+  uint32_t mask = pool->n_slots - 1, s = hash_of (pool->node[p].addr) & mask;
+  while (pool->slot[s].piece != p)
     s = (s + 1) & mask;
-  for (uint32_t next = (s + 1) & mask; pool->slot[next] != 0; next = (next + 1) & mask)
+  for (uint32_t next = (s + 1) & mask; pool->slot[next].piece != 0; next = (next + 1) & mask)
     {
-      uint32_t home = slot_of (pool, pool->node[pool->slot[next]].addr);
+      uint32_t home = pool->slot[next].hash & mask;
       if (((next - home) & mask) >= ((next - s) & mask))
         {
           pool->slot[s] = pool->slot[next];
           s = next;
         }
     }
-  pool->slot[s] = 0;
+  pool->slot[s].piece = 0;
   pool->n_used--;
   pool->live -= pool->node[p].bytes;
 }
@@ -112,6 +135,7 @@ node_new (CoopPool *pool)
       return p;
     }
   pool->node = coop_grow (pool->node, &pool->room, pool->n_nodes + 1, sizeof *pool->node);
+  pool->leaf = coop_grow (pool->leaf, &pool->leaf_room, pool->room, sizeof *pool->leaf);
   return pool->n_nodes++;
 }
 
@@ -160,7 +184,7 @@ static bool
 may_merge (const CoopNode *a, const CoopNode *b)
 {
   return a->used == PIECE_FREE && b->used == PIECE_FREE && a->area == b->area
-         && a->claim == b->claim;
+         && a->claim == b->claim && a->segment == b->segment;
 }
 
 /* Puts a free piece that lies in one area where it belongs, merged with its neighbours: the piece. */
@@ -198,10 +222,39 @@ claim_at (const CoopPool *pool, uint64_t addr)
   return 0;
 }
 
+/* A new node for the upper part of p, which keeps the lower `bytes`. */
+uint32_t
+coop_pool_cut (CoopPool *pool, uint32_t p, uint64_t bytes)
+{
+  return cut (pool, p, bytes);
+}
+
+uint32_t
+coop_pool_settle (CoopPool *pool, uint32_t p)
+{
+  return settle (pool, p);
+}
+
+static void
+place_in_segment (CoopPool *pool, uint32_t p)
+{
+  CoopNode *n = &pool->node[p];
+  n->area = n->segment != 0 ? pool->segment[n->segment].area : AREA_VOID;
+  n->claim = claim_at (pool, n->addr);
+  if (n->segment != 0)
+    pool->free += n->bytes;
+  settle (pool, p);
+}
+
 /* Free piece p, in no tree, may cross lines: each part goes where it belongs. */
 static void
 place_free (CoopPool *pool, uint32_t p)
 {
+  if (pool->segmented)
+    {
+      place_in_segment (pool, p);
+      return;
+    }
   const uint64_t lines[2] = { pool->small_end, pool->limit };
   for (int i = 0; i <= 2; i++)
     {
@@ -243,8 +296,10 @@ void
 coop_pool_clear (CoopPool *pool)
 {
   free (pool->node);
+  free (pool->leaf);
   free (pool->slot);
   free (pool->claim);
+  free (pool->segment);
 }
 
 /* Every free piece is taken out and put back: rare (a budget changes), and simple. */
@@ -257,10 +312,7 @@ coop_pool_set_lines (CoopPool *pool, uint64_t small_end, uint64_t limit)
   pool->free = 0;
   for (uint32_t p = pool->node[0].next; p != 0; p = pool->node[p].next)
     if (pool->node[p].used == PIECE_FREE)
-      {
-        pool->node[p].area = N_AREAS;
-        pool->node[p].left = pool->node[p].right = 0;
-      }
+      pool->node[p].area = N_AREAS;
   for (uint32_t p = pool->node[0].next, next; p != 0; p = next)
     {
       next = pool->node[p].next;
@@ -306,9 +358,26 @@ coop_pool_take (CoopPool *pool, uint32_t p, uint64_t bytes, bool high, uint8_t u
   n->refs = 1;
   n->tensor = NULL;
   pool->free -= bytes;
+  if (pool->segmented)
+    pool->segment[n->segment].used += bytes;
   if (use == PIECE_USED)
     used_add (pool, p);
   return p;
+}
+
+uint32_t
+coop_pool_take_at (CoopPool *pool, uint32_t p, uint64_t addr, uint64_t bytes, uint8_t use)
+{
+  uint64_t before = addr - pool->node[p].addr;
+  if (before > 0)
+    {
+      coop_bins_remove (pool, p);
+      uint32_t rest = cut (pool, p, before);
+      coop_bins_insert (pool, p);
+      coop_bins_insert (pool, rest);
+      p = rest;
+    }
+  return coop_pool_take (pool, p, bytes, false, use);
 }
 
 void
@@ -336,12 +405,13 @@ coop_pool_give (CoopPool *pool, uint32_t p)
   if (pool->node[p].used == PIECE_USED)
     used_drop (pool, p);
   CoopNode *n = &pool->node[p];
+  if (pool->segmented)
+    pool->segment[n->segment].used -= n->bytes;
   n->used = PIECE_FREE;
   n->block = 0;
   n->tensor = NULL;
   n->refs = 0;
   n->requested = n->op = 0;
-  n->left = n->right = 0;
   place_free (pool, p);
 }
 
@@ -362,13 +432,15 @@ coop_pool_claim (CoopPool *pool, uint64_t lo, uint64_t hi, uint32_t id)
 void
 coop_pool_unclaim (CoopPool *pool, uint32_t claim)
 {
-  uint32_t i = 0;
-  while (i < pool->n_claims && pool->claim[i].id != claim)
-    i++;
-  if (i == pool->n_claims)
-    return;
-  uint64_t hi = pool->claim[i].hi;
-  pool->claim[i] = pool->claim[--pool->n_claims];
+  uint64_t hi = 0;
+  for (uint32_t i = 0; i < pool->n_claims;)
+    if (pool->claim[i].id != claim)
+      i++;
+    else
+      {
+        hi = pool->claim[i].hi > hi ? pool->claim[i].hi : hi;
+        pool->claim[i] = pool->claim[--pool->n_claims];
+      }
   for (uint32_t p = pool->node[0].next, next; p != 0 && pool->node[p].addr < hi; p = next)
     {
       next = pool->node[p].next;
@@ -406,7 +478,8 @@ check_node (const CoopPool *pool, uint32_t p, uint64_t at)
     return NULL;
   if (n->block != 0 || n->tensor != NULL)
     return "a free piece has a block";
-  if (n->area != area_at (pool, n->addr) || area_at (pool, n->addr + n->bytes - 1) != n->area)
+  if (!pool->segmented
+      && (n->area != area_at (pool, n->addr) || area_at (pool, n->addr + n->bytes - 1) != n->area))
     return "a free piece crosses a line";
   if (n->claim != claim_at (pool, n->addr))
     return "a free piece ignores a claim";
@@ -434,7 +507,7 @@ coop_pool_check (const CoopPool *pool)
       n++;
       used += pool->node[p].used == PIECE_USED;
       live += pool->node[p].used == PIECE_USED ? pool->node[p].bytes : 0;
-      if (pool->node[p].used == PIECE_FREE && pool->node[p].area != AREA_BEYOND)
+      if (pool->node[p].used == PIECE_FREE && pool->node[p].area < AREA_VOID)
         free_bytes += pool->node[p].bytes;
     }
   if (at != pool->capacity || pool->node[0].prev != last)
@@ -443,5 +516,5 @@ coop_pool_check (const CoopPool *pool)
     return "the count of pieces is wrong";
   if (live != pool->live || free_bytes != pool->free)
     return "the sum of live or free bytes is wrong";
-  return NULL;
+  return pool->segmented ? coop_segment_check (pool) : NULL;
 }

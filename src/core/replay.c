@@ -50,12 +50,6 @@ missing_input (const CoopOp *op)
   return NULL;
 }
 
-static bool
-is_written (const CoopUse *use)
-{
-  return (use->use & COOP_USE_WRITE) && !(use->use & COOP_USE_SCRATCH);
-}
-
 /* The written input's old bytes may be used up unless somebody else counts on them. */
 static bool
 must_copy (const CoopUse *use)
@@ -63,7 +57,7 @@ must_copy (const CoopUse *use)
   const CoopVersion *v = use->tensor;
   if (use->use & COOP_USE_SCRATCH)
     return true;
-  return is_written (use) && (v->t.pins > 1 || v->t.state != COOP_BORROWED || v->t.chosen);
+  return coop_use_writes (use->use) && (v->t.pins > 1 || v->t.state != COOP_BORROWED || v->t.chosen);
 }
 
 static void
@@ -184,11 +178,12 @@ by_age (const void *a, const void *b)
 }
 
 /* Every version that the user holds and that would need an old value of the call's inputs, through
- * any number that nobody holds: into todo. */
-static void
+ * any number that nobody holds: into todo. True: some are not constant yet. */
+static bool
 gather_dependents (CoopEngine *e, CoopCallState *cs)
 {
   Walk walk = { 0 };
+  bool more = false;
   const CoopCall *call = cs->call;
   e->stamp++;
   for (unsigned i = 0; i < call->n_inputs; i++)
@@ -206,12 +201,14 @@ gather_dependents (CoopEngine *e, CoopCallState *cs)
           else
             {
               v->mark = e->stamp;
+              more |= v->t.pin == COOP_PIN_NONE;
               add_todo (cs, v);
             }
         }
   free (walk.list);
   if (cs->n_todo > 1)
     qsort (cs->todo, cs->n_todo, sizeof *cs->todo, by_age);
+  return more;
 }
 
 /* What an optimizer made and still holds when the parameter it came from is overwritten is its state:
@@ -260,10 +257,11 @@ next_target (CoopEngine *e, CoopCallState *cs)
       gather_dependents (e, cs);
     }
   CoopVersion *v = next_todo (e, cs);
-  if (v == NULL && cs->gathering)
+  for (bool more = cs->gathering; v == NULL && more;)
     {
-      /* a member of todo that was let go meanwhile may have left dependents of its own */
-      gather_dependents (e, cs);
+      /* a member of todo that was let go meanwhile may have left dependents of its own; one that has
+       * become constant may itself be written by the call */
+      more = gather_dependents (e, cs);
       v = next_todo (e, cs);
     }
   return v;
@@ -314,9 +312,11 @@ coop_engine_next (CoopEngine *e, CoopCall *call, CoopReplay *step)
       else
         missing = next_target (e, cs);
       if (missing == NULL && cs->n_frames == 0)
-        return ready (e, call);
+        return coop_operator_waits (e, cs) ? COOP_STEP_WAIT : ready (e, call);
       if (missing == NULL && cs->frame[cs->n_frames - 1].runs == MAX_RUNS)
         missing = cs->frame[cs->n_frames - 1].target;
+      else if (missing == NULL && coop_replay_waits (e, cs))
+        return COOP_STEP_WAIT;
       else if (missing == NULL)
         {
           start (e, cs, step);
@@ -349,7 +349,7 @@ static bool
 is_consumed (const CoopCallState *cs, uint32_t i)
 {
   const CoopUse *use = &cs->frame[cs->n_frames - 1].op->inputs[i];
-  return is_written (use) && !cs->copy[i] && use->tensor->piece != 0;
+  return coop_use_writes (use->use) && !cs->copy[i] && use->tensor->piece != 0;
 }
 
 static CoopWhat
@@ -407,13 +407,14 @@ learn (CoopEngine *e, CoopOp *op, uint64_t cost)
 }
 
 void
-coop_engine_replayed (CoopEngine *e, CoopCall *call, const uint64_t *addr, uint64_t measured,
+coop_engine_replayed (CoopEngine *e, CoopCall *call, const uint64_t *addr, uint64_t cost,
                       CoopWhat *what, CoopTensor **tensor)
 {
   CoopCallState *cs = call->frames;
   coop_tighten (cs);
   CoopOp *op = cs->frame[cs->n_frames - 1].op;
-  uint64_t cost = coop_cost (e, (CoopOpClass) op->op_class, op_bytes (e, op, addr), measured);
+  uint64_t measured = cost;
+  cost = coop_cost (e, (CoopOpClass) op->op_class, op_bytes (e, op, addr), measured);
   uint64_t *ids = coop_make ((op->n_outputs + 8) * sizeof *ids);
   e->clock += cost;
   e->replays++;

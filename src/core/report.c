@@ -42,8 +42,8 @@ coop_engine_totals (const CoopEngine *e, CoopTotals *t)
   t->capacity = e->pool.capacity;
   t->live = e->pool.live;
   t->peak = e->peak;
-  t->free = e->pool.free;
-  t->largest = coop_pool_largest (&e->pool);
+  t->free = coop_free_bytes (e);
+  t->largest = coop_largest (e);
   t->constant = sum_lasting (by_reason);
   t->pinned = e->pool.live - by_reason[COOP_PIN_NONE];
   t->evicted = e->evicted;
@@ -62,6 +62,12 @@ coop_engine_totals (const CoopEngine *e, CoopTotals *t)
   t->fragmentation = e->searches > 0 ? e->fragmentation / (double) e->searches : 0;
   t->step = e->step;
   t->phase = e->phase;
+  t->held = e->pool.held;
+  t->held_most = e->held_most;
+  t->segments = coop_engine_segments (e, NULL, 0);
+  t->returned = e->returned;
+  t->remaps = e->remaps;
+  t->device_ns = e->device_ns;
   t->records = e->n_ops;
   t->tensors = e->n_tensors;
   t->record_bytes = e->op_bytes + e->n_tensors * sizeof (CoopVersion);
@@ -110,7 +116,13 @@ advise (const CoopEngine *e, const CoopOom *oom)
   if (e->ever_backward && all < bytes)
     bytes = all;
   bytes *= 1.15 * 65 / 64;
-  double least = 1.1 * (double) e->budget + (double) oom->asked;
+  /* what blocks and segments take beyond what was asked for */
+  if (e->pool.segmented && e->asked > 0 && e->pool.held > e->asked)
+    bytes *= e->pool.held > 2 * e->asked ? 2 : (double) e->pool.held / (double) e->asked;
+  uint64_t asked = oom->asked;
+  if (e->pool.segmented)
+    asked = e->allocator->supply (e, e->allocator->block (e, asked));
+  double least = 1.1 * (double) e->budget + (double) asked;
   if (e->limited && bytes < least)
     bytes = least;
   const double mib = 1048576;
@@ -124,8 +136,8 @@ coop_report_oom (CoopEngine *e, CoopRequest *req)
   memset (oom, 0, sizeof *oom);
   sum_pieces (e, oom->pinned);
   oom->asked = req->bytes;
-  oom->free = e->pool.free;
-  oom->largest = coop_pool_largest (&e->pool);
+  oom->free = coop_free_bytes (e);
+  oom->largest = coop_largest (e);
   oom->evictable = oom->pinned[COOP_PIN_NONE];
   oom->pinned[COOP_PIN_NONE] = 0;
   oom->unclaimed = oom->pinned[COOP_PIN_UNCLAIMED];

@@ -25,7 +25,7 @@ coop_shape_new (uint64_t dtype, uint32_t ndim, const int64_t *dims)
 CoopVersion *
 coop_version_new (CoopEngine *e, uint32_t piece, CoopShape *shape, uint64_t requested)
 {
-  CoopVersion *v = coop_make (sizeof *v);
+  CoopVersion *v = coop_make_line (sizeof *v); /* searches read two cache lines of it */
   v->t.id = ++e->last_tensor;
   v->t.addr = e->pool.node[piece].addr;
   v->t.requested = requested;
