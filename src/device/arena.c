@@ -42,6 +42,19 @@ coop_arena_new (uint64_t capacity)
   return arena;
 }
 
+CoopArena *
+coop_arena_over (void *base, uint64_t capacity)
+{
+  CoopArena *arena = calloc (1, sizeof *arena);
+
+  if (arena != NULL)
+    {
+      arena->base = base;
+      arena->capacity = capacity;
+    }
+  return arena;
+}
+
 void *
 coop_arena_addr (const CoopArena *arena, uint64_t offset)
 {

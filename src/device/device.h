@@ -18,12 +18,31 @@ typedef struct CoopArena CoopArena;
 /* Reserves capacity bytes of address space (no memory is used until it is touched).
  * NULL with errno set if the kernel refuses. */
 CoopArena *coop_arena_new (uint64_t capacity);
+/* The same arithmetic over addresses that are somebody else's, such as a GPU's: nothing is reserved,
+ * and neither trim nor resident may be called. */
+CoopArena *coop_arena_over (void *base, uint64_t capacity);
 void *coop_arena_addr (const CoopArena *arena, uint64_t offset);
 /* Offset of a pointer into the arena, or UINT64_MAX. */
 uint64_t coop_arena_offset (const CoopArena *arena, const void *pointer);
 /* Gives the whole pages inside [offset, offset + bytes) back to the system; they read as zero
  * afterwards. Pages at the ends that are shared with neighbours stay as they are. */
 void coop_arena_trim (CoopArena *arena, uint64_t offset, uint64_t bytes);
+/* Memory of an arena that changes its address, for allocator page. */
+typedef struct CoopPages CoopPages;
+typedef struct {
+  uint64_t moves, bytes, ns;   /* done, and the time of them */
+  uint64_t refused;            /* not done: the process had too many mappings */
+} CoopPagesCount;
+/* page: ranges are multiples of it. */
+CoopPages *coop_pages_new (CoopArena *arena, uint64_t page);
+void coop_pages_free (CoopPages *pages);
+/* The memory of [from, from + bytes) goes to [to, to + bytes), which may have none; bytes are kept.
+ * False: what had not moved yet was given back, and is empty at both ends. */
+bool coop_pages_move (CoopPages *pages, uint64_t from, uint64_t to, uint64_t bytes);
+void coop_pages_count (const CoopPages *pages, CoopPagesCount *count);
+/* Moves may lead to so many mappings of the process; half the kernel's limit if nothing is said. */
+void coop_pages_limit (CoopPages *pages, uint64_t mappings);
+
 /* Resident bytes of the arena (mincore), for tests and reports. */
 uint64_t coop_arena_resident (const CoopArena *arena);
 
