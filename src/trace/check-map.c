@@ -27,9 +27,70 @@ drop (Check *check, const CheckLife *life)
   g_array_remove_index (check->lives, (guint) (life - (CheckLife *) (gpointer) check->lives->data));
 }
 
+/* The largest run in [at, limit) without a life. */
+static guint64
+largest_in (Check *check, guint64 at, guint64 limit)
+{
+  guint64 largest = 0;
+  for (guint i = 0; i < check->lives->len && at < limit; i++)
+    {
+      const CheckLife *life = life_at (check, i);
+      guint64 end = life->addr + life->bytes;
+      if (end <= at || life->addr >= limit)
+        continue;
+      if (life->addr > at)
+        largest = MAX (largest, life->addr - at);
+      at = end;
+    }
+  return limit > at ? MAX (largest, limit - at) : largest;
+}
+
+static void
+measure_segments (Check *check)
+{
+  check->largest = 0;
+  for (guint i = 0; i < check->segments->len; i++)
+    {
+      const CheckSegment *s = &g_array_index (check->segments, CheckSegment, i);
+      check->largest = MAX (check->largest, largest_in (check, s->base, s->base + s->bytes));
+    }
+}
+
+static void
+segment (Check *check, const CoopEvent *ev)
+{
+  CheckSegment new_one = { ev->u.segment.id, ev->u.segment.base, ev->u.segment.bytes };
+  gboolean born = ev->u.segment.born != 0;
+  check->segmented |= !born || check->segments->len > 0 || new_one.base > 0 || new_one.bytes < check->capacity
+                      || ev->more > 0;
+  for (guint i = 0; i < check->segments->len; i++)
+    {
+      const CheckSegment *s = &g_array_index (check->segments, CheckSegment, i);
+      if (born && s->base < new_one.base + new_one.bytes && new_one.base < s->base + s->bytes)
+        {
+          coop_check_say (check, ev->seq, COOP_FAULT_OVERLAP, "segment %" G_GUINT64_FORMAT " begins over segment %"
+                          G_GUINT64_FORMAT, new_one.id, s->id);
+          return;
+        }
+      if (born || s->id != new_one.id)
+        continue;
+      g_array_remove_index (check->segments, i);
+      return;
+    }
+  if (born)
+    g_array_append_val (check->segments, new_one);
+  else if (!check->gap)
+    coop_check_say (check, ev->seq, COOP_FAULT_FREE, "segment %" G_GUINT64_FORMAT " dies and is not there", new_one.id);
+}
+
 void
 coop_check_measure (Check *check)
 {
+  if (check->segmented)
+    {
+      measure_segments (check);
+      return;
+    }
   guint64 at = 0, largest = 0, limit = check->budget;
   if (limit == 0 && check->lives->len > 0)
     limit = life_at (check, check->lives->len - 1)->addr + life_at (check, check->lives->len - 1)->bytes;
@@ -69,7 +130,7 @@ begin (Check *check, const CoopEvent *ev, const CheckLife *life)
                         G_GUINT64_FORMAT, life->id, other->id);
       drop (check, other);
     }
-  if (check->budget > 0 && life->addr + life->bytes > check->budget)
+  if (check->budget > 0 && !check->segmented && life->addr + life->bytes > check->budget)
     coop_check_say (check, ev->seq, COOP_FAULT_BUDGET, "block %" G_GUINT64_FORMAT " ends at %" G_GUINT64_FORMAT
                     ", past the budget of %" G_GUINT64_FORMAT, life->id, life->addr + life->bytes, check->budget);
   while (at < check->lives->len && life_at (check, at)->addr < life->addr)
@@ -121,6 +182,10 @@ coop_check_map (Check *check, const CoopEvent *ev)
     {
     case COOP_EVENT_POOL:
       check->budget = ev->u.pool.budget;
+      check->capacity = ev->u.pool.capacity;
+      break;
+    case COOP_EVENT_SEGMENT:
+      segment (check, ev);
       break;
     case COOP_EVENT_POLICY:
       if (ev->u.policy.param == COOP_PARAM_BUDGET)

@@ -17,6 +17,10 @@ typedef struct {
 } CheckLife;
 
 typedef struct {
+  guint64 id, base, bytes;
+} CheckSegment;
+
+typedef struct {
   CoopReader *reader;
   GArray *findings; /* CoopFinding */
   guint max;
@@ -26,6 +30,11 @@ typedef struct {
   guint64 budget, used, peak;
   guint64 largest;
   GArray *lives;        /* CheckLife by address */
+  GArray *segments;     /* CheckSegment; all of memory if not segmented */
+  gboolean segmented;
+  guint64 capacity;
+  guint64 trimmed;      /* events that were given up before the first */
+  gboolean no_blocks;   /* a summary: columns are all that tells of memory */
   GHashTable *tensors, *ops; /* numbers introduced */
   GHashTable *running;       /* operators that began and did not end */
   sqlite3_stmt *columns, *block, *keyframe;
@@ -50,6 +59,7 @@ void coop_check_life (Check *check, const CheckLife *life, const CoopEvent *end)
 
 /* check-tables.c */
 gboolean coop_check_integrity (Check *check);
+gboolean coop_check_schema (Check *check);
 void coop_check_tables (Check *check);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/check-private.h"
+#include "trace/model-private.h"
 
 #define PROGRESS_EVERY 16384
 
@@ -180,8 +181,11 @@ check_one (gpointer user, const CoopEvent *ev, const void *body)
   check_order (check, ev);
   coop_check_map (check, ev);
   check_references (check, ev, body);
-  check_columns (check, ev);
-  check_keyframe (check, ev->seq);
+  if (!check->no_blocks)
+    {
+      check_columns (check, ev);
+      check_keyframe (check, ev->seq);
+    }
   check->n++;
   if (check->progress != NULL && check->n % PROGRESS_EVERY == 0)
     check->progress (check->user, (double) check->n / (double) MAX (1, check->total));
@@ -202,13 +206,69 @@ prepare (Check *check, GError **error)
 }
 
 static void
+take_lives (Check *check, CoopModel *model)
+{
+  g_autoptr (GArray) pieces = g_array_new (FALSE, FALSE, sizeof (CoopMapPiece));
+  coop_model_pieces (model, pieces);
+  for (guint i = 0; i < pieces->len; i++)
+    {
+      const CoopMapPiece *p = &g_array_index (pieces, CoopMapPiece, i);
+      CheckLife life = { .id = p->block, .addr = p->addr, .bytes = p->bytes, .requested = p->requested,
+                         .tensor = p->tensor, .born_unknown = TRUE };
+      if (!p->used)
+        continue;
+      g_array_append_val (check->lives, life);
+      check->used += life.bytes;
+    }
+}
+
+/* A trace whose beginning was given up is checked from the layout that it begins with. */
+static gboolean
+begin_trimmed (Check *check, guint64 base, GError **error)
+{
+  CoopModel *model = coop_reader_model_at (check->reader, base, error);
+  gsize cursor = 0;
+  guint64 id;
+  if (model == NULL)
+    return FALSE;
+  const CoopModelTotals *t = coop_model_totals (model);
+  if (t->seq != base)
+    coop_check_say (check, base, COOP_FAULT_FORMAT, "the layout that the trace begins with cannot be read");
+  take_lives (check, model);
+  check->any = TRUE;
+  check->seq = base;
+  check->ts = t->ts;
+  check->budget = t->budget;
+  check->capacity = t->capacity;
+  check->peak = t->peak;
+  check->segmented = !coop_model_flat (model);
+  for (guint i = 0; i < model->segments->len; i++)
+    {
+      const Segment *s = &g_array_index (model->segments, Segment, i);
+      CheckSegment segment = { s->id, s->base, s->bytes };
+      g_array_append_val (check->segments, segment);
+    }
+  while (coop_id_map_next (&model->tensors, &cursor, &id) != NULL)
+    introduce (check->tensors, id);
+  cursor = 0;
+  while (coop_id_map_next (&model->ops, &cursor, &id) != NULL)
+    introduce (check->ops, id);
+  coop_check_measure (check);
+  coop_model_free (model);
+  return TRUE;
+}
+
+static void
 check_all (Check *check)
 {
   g_autoptr (GError) error = NULL;
-  if (!coop_check_integrity (check))
+  guint64 base;
+  if (!coop_check_integrity (check) || !coop_check_schema (check))
     return;
   check->total = coop_reader_last_seq (check->reader) + 1;
-  if (!prepare (check, &error)
+  check->trimmed = (guint64) coop_reader_int (check->reader, "SELECT value FROM stat WHERE name = 'trimmed_events'", 0);
+  check->no_blocks = coop_reader_detail (check->reader) == COOP_DETAIL_SUMMARY;
+  if ((coop_reader_trimmed (check->reader, &base, NULL) && !begin_trimmed (check, base, &error)) || !prepare (check, &error)
       || coop_reader_events (check->reader, 0, check_one, check, &error) < 0)
     coop_check_say (check, check->seq, COOP_FAULT_FORMAT, "%s", error->message);
   else if (!coop_check_full (check))
@@ -229,17 +289,22 @@ coop_check (const char *path, guint max, void (*progress) (gpointer user, double
     .reader = coop_reader_open (path, &local), .max = MAX (max, 1), .progress = progress, .user = user,
     .findings = g_array_new (FALSE, TRUE, sizeof (CoopFinding)),
     .lives = g_array_new (FALSE, TRUE, sizeof (CheckLife)),
+    .segments = g_array_new (FALSE, TRUE, sizeof (CheckSegment)),
     .tensors = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
     .ops = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
     .running = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
   };
   g_array_set_clear_func (check.findings, clear_finding);
   if (check.reader != NULL)
-    check_all (&check);
+    {
+      coop_reader_hold (check.reader);
+      check_all (&check);
+    }
   else /* it is a trace by its first bytes, but cannot be read */
-    coop_check_say (&check, 0, COOP_FAULT_FORMAT, "the file is damaged: %s", local->message);
+    coop_check_say (&check, 0, COOP_FAULT_FORMAT, "%s", local->message);
   coop_reader_free (check.reader);
   g_array_unref (check.lives);
+  g_array_unref (check.segments);
   g_hash_table_unref (check.tensors);
   g_hash_table_unref (check.ops);
   g_hash_table_unref (check.running);

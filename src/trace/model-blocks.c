@@ -69,7 +69,7 @@ begin_block (const CoopApply *c, guint64 id, guint64 addr, guint64 bytes, Block 
   block = coop_model_block_new (model, id, addr, bytes);
   block->born_ts = block->used_ts = c->ev->ts;
   block->used_seq = c->ev->seq;
-  if (result == COOP_FAULT_NONE && model->totals.budget > 0 && addr + bytes > model->totals.budget)
+  if (result == COOP_FAULT_NONE && model->totals.budget > 0 && coop_model_flat (model) && addr + bytes > model->totals.budget)
     result = coop_apply_fault (c, COOP_FAULT_BUDGET, "block %" G_GUINT64_FORMAT " ends at %" G_GUINT64_FORMAT
                     ", past the budget of %" G_GUINT64_FORMAT, id, addr + bytes, model->totals.budget);
   *out = block;
@@ -101,6 +101,14 @@ coop_apply_alloc (const CoopApply *c)
     return result;
   block->requested = e->requested;
   block->op = e->op;
+  if (c->ev->more > 0)
+    {
+      CoopSiteBody site;
+      memcpy (&site, c->body, sizeof site);
+      block->stack = site.stack;
+      block->own_kind = (guint8) MIN (site.kind, COOP_N_KINDS - 1);
+      coop_model_recount (c->model, block);
+    }
   Op *op = coop_id_map_get (&c->model->ops, e->op);
   if (op != NULL && op->running)
     {
@@ -153,7 +161,7 @@ coop_apply_evict (const CoopApply *c)
   if (block == NULL)
     return result;
   Tensor *tensor = block->tensor;
-  if (tensor == NULL || tensor->id != e->tensor)
+  if ((tensor != NULL ? tensor->id : 0) != e->tensor)
     result = coop_apply_fault (c, COOP_FAULT_FREE, "block %" G_GUINT64_FORMAT " does not hold tensor %" G_GUINT64_FORMAT,
                     e->block, e->tensor);
   end_block (model, block);
@@ -222,6 +230,8 @@ coop_apply_move (const CoopApply *c)
       block->requested = was.requested;
       block->op = was.op;
       block->lasting = was.lasting;
+      block->stack = was.stack;
+      block->own_kind = was.own_kind;
       coop_model_recount (model, block);
       if (tensor != NULL)
         coop_model_attach (model, tensor, block);

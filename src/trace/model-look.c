@@ -14,6 +14,7 @@ coop_model_new (void)
                         &model->strings, &model->frames, &model->stacks };
   for (guint i = 0; i < G_N_ELEMENTS (maps); i++)
     coop_id_map_init (maps[i]);
+  model->segments = g_array_new (FALSE, TRUE, sizeof (Segment));
   model->unsure = g_ptr_array_new ();
   model->victims = g_array_new (FALSE, TRUE, sizeof (CoopVictim));
   return model;
@@ -57,6 +58,7 @@ coop_model_free (CoopModel *model)
   clear_map (&model->strings, g_free);
   clear_map (&model->frames, g_free);
   clear_map (&model->stacks, g_free);
+  coop_model_segments_free (model);
   g_ptr_array_unref (model->unsure);
   g_array_unref (model->victims);
   g_free (model);
@@ -95,10 +97,11 @@ coop_model_n_entities (const CoopModel *model)
 
 /* ---- pieces ---- */
 
+/* What no segment backs looks like a hole and says that it is none. */
 static void
-add_hole (GArray *out, guint64 from, guint64 to)
+add_hole (GArray *out, guint64 from, guint64 to, gboolean outside)
 {
-  CoopMapPiece hole = { .addr = from, .bytes = to - from };
+  CoopMapPiece hole = { .addr = from, .bytes = to - from, .kind = outside ? COOP_KIND_UNMANAGED : COOP_KIND_UNKNOWN };
   if (to > from)
     g_array_append_val (out, hole);
 }
@@ -107,6 +110,7 @@ static void
 add_block (const CoopModel *model, GArray *out, const Block *block)
 {
   const Tensor *tensor = block->tensor;
+  const Op *op = tensor != NULL ? tensor->op : block->op != 0 ? coop_id_map_get (&model->ops, block->op) : NULL;
   CoopMapPiece piece = {
     .addr = block->node.addr, .bytes = block->node.bytes, .block = block->id, .op = block->op,
     .requested = block->requested, .born_ts = block->born_ts, .used_seq = block->used_seq,
@@ -122,6 +126,18 @@ add_block (const CoopModel *model, GArray *out, const Block *block)
       if (tensor->remat_step == model->totals.step)
         piece.remats = MIN (tensor->remats, G_MAXUINT8);
     }
+  if (op == NULL && block->stack != 0)
+    {
+      const Stack *stack = coop_id_map_get (&model->stacks, block->stack);
+      piece.line = stack != NULL ? (guint32) stack->shown : 0;
+    }
+  if (op != NULL)
+    {
+      const Stack *stack = op->stack != 0 ? coop_id_map_get (&model->stacks, op->stack) : NULL;
+      piece.phase = (guint8) op->phase;
+      piece.name = (guint32) op->name;
+      piece.line = stack != NULL ? (guint32) stack->shown : 0;
+    }
   g_array_append_val (out, piece);
 }
 
@@ -131,16 +147,17 @@ walk (const CoopModel *model, GArray *out, const CoopNode *node, guint64 at)
   if (node == NULL)
     return at;
   at = walk (model, out, node->left, at);
-  add_hole (out, at, node->addr);
-  add_block (model, out, (const Block *) node);
-  return walk (model, out, node->right, node->addr + node->bytes);
+  add_hole (out, at, node->addr, node->outside);
+  if (node->wall == COOP_WALL_NONE)
+    add_block (model, out, (const Block *) node);
+  return walk (model, out, node->right, MAX (at, node->addr + node->bytes));
 }
 
 void
 coop_model_pieces (CoopModel *model, GArray *out)
 {
   guint64 end = walk (model, out, model->space.root, 0);
-  add_hole (out, end, model->totals.budget);
+  add_hole (out, end, coop_model_flat (model) ? model->totals.budget : model->totals.capacity, !coop_model_flat (model));
 }
 
 /* ---- by number ---- */

@@ -5,6 +5,7 @@
  *   model-blocks.c   the lives of blocks
  *   model-tensors.c  what is known of tensors and operators
  *   model-graph.c    who holds whom, and what is forgotten when
+ *   model-segments.c what is memory at all
  *   model-look.c     looking in
  *   model-save.c     to bytes and back
  *   model-text.c     to words
@@ -27,6 +28,8 @@ struct Block {
   CoopNode node; /* first: a node of the space is the block */
   guint64 id, requested, op, born_ts, used_seq, used_ts;
   Tensor *tensor;   /* NULL: unclaimed */
+  guint64 stack;    /* of who asked for it, where that is known without an operator */
+  guint8 own_kind;  /* CoopKind without a tensor */
   guint8 lasting;   /* CoopPin of the block itself, for blocks without a tensor */
   guint8 working;   /* allocated by an operator that is still running */
   guint8 pin, kind; /* as they are counted in the totals now */
@@ -65,6 +68,12 @@ struct Op {
   guint8 running;
 };
 
+/* A range that the device backs. */
+typedef struct {
+  guint64 id, base, bytes;
+  CoopNode *walls; /* two; NULL: while one segment is the whole pool there are none */
+} Segment;
+
 typedef struct {
   guint64 file, func;
   gint64 line;
@@ -72,12 +81,14 @@ typedef struct {
 
 typedef struct {
   guint64 parent, frame;
+  guint64 shown;    /* the innermost frame of a script of the user's; else `frame` */
 } Stack;
 
 struct CoopModel {
   CoopModelTotals totals;
   CoopPolicy policy;
   CoopSpace space;
+  GArray *segments; /* Segment, as they came */
   CoopIdMap blocks, tensors, ops;
   CoopIdMap strings, frames, stacks; /* char *, Frame *, Stack * */
   double free_part_sum;              /* over searches: free / budget */
@@ -129,6 +140,19 @@ CoopFault coop_apply_op_end (const CoopApply *c);
 Tensor *coop_apply_tensor_or_new (const CoopApply *c, guint64 id, CoopFault *result);
 void coop_apply_touch (const CoopApply *c, Tensor *tensor);
 
+/* model-segments.c */
+CoopFault coop_apply_segment (const CoopApply *c);
+/* No segment was ever there but one as large as the pool, from its beginning: the usual case. */
+static inline gboolean
+coop_model_flat (const CoopModel *model)
+{
+  return !model->space.segmented;
+}
+void coop_model_segment_add (CoopModel *model, guint64 id, guint64 base, guint64 bytes);
+/* Each is walled from now on. */
+void coop_model_segment_all (CoopModel *model);
+void coop_model_segments_free (CoopModel *model);
+
 /* model-graph.c */
 static inline gboolean
 coop_model_again (guint8 pin)
@@ -156,11 +180,15 @@ void coop_model_op_free (Op *op);
 /* model-save.c */
 /* with_text: strings, frames and stacks too. Keyframes leave them out; the file has them as rows. */
 GBytes *coop_model_save_parts (const CoopModel *model, gboolean with_text);
+/* Of a file whose parameters have other numbers: policy is then handed on, value by value. */
+typedef void (*CoopTakePolicy) (gpointer user, CoopPolicy *policy, const guint64 *values, guint n);
+CoopModel *coop_model_load_from (GBytes *bytes, CoopTakePolicy take, gpointer user, GError **error);
 void coop_model_add_string (CoopModel *model, guint64 id, const char *text, gsize bytes);
 void coop_model_add_frame (CoopModel *model, guint64 id, guint64 file, guint64 func, gint64 line);
 void coop_model_add_stack (CoopModel *model, guint64 id, guint64 parent, guint64 frame);
 
 /* For the store, right after an event was applied. */
+guint64 coop_model_shown (const CoopModel *model, guint64 stack);
 guint64 coop_model_n_blocks (const CoopModel *model);
 /* Blocks, tensors and operators known: what a keyframe costs. */
 guint64 coop_model_n_entities (const CoopModel *model);

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-#define MAGIC "CoopMdl1"
+#define MAGIC "CoopMdl2"
+#define OLD_MAGIC "CoopMdl1" /* blocks had no stack and no kind of their own; segments were not known */
 
 /* ---- writing ---- */
 
@@ -40,7 +41,7 @@ put_block (GByteArray *out, const Block *block)
   const guint64 words[] = {
     block->id, block->node.addr, block->node.bytes, block->requested, block->op, block->born_ts,
     block->used_seq, block->used_ts, block->tensor != NULL ? block->tensor->id : 0, block->lasting,
-    block->working,
+    block->working, block->stack, block->own_kind,
   };
   for (guint i = 0; i < G_N_ELEMENTS (words); i++)
     put (out, words[i]);
@@ -119,6 +120,15 @@ coop_model_save_parts (const CoopModel *model, gboolean with_text)
   put_all (out, &model->tensors, (void (*) (GByteArray *, gconstpointer)) put_tensor);
   put_all (out, &model->ops, (void (*) (GByteArray *, gconstpointer)) put_op);
   put_all (out, &model->blocks, (void (*) (GByteArray *, gconstpointer)) put_block);
+  put (out, model->space.segmented);
+  put (out, model->segments->len);
+  for (guint i = 0; i < model->segments->len; i++)
+    {
+      const Segment *segment = &g_array_index (model->segments, Segment, i);
+      put (out, segment->id);
+      put (out, segment->base);
+      put (out, segment->bytes);
+    }
   put (out, with_text);
   if (with_text)
     put_text (out, model);
@@ -135,6 +145,7 @@ coop_model_save (const CoopModel *model)
 
 typedef struct {
   const guint8 *at, *end;
+  gboolean old; /* OLD_MAGIC */
   gboolean bad; /* ran out, or a number that cannot be; everything reads as 0 from then on */
 } In;
 
@@ -164,6 +175,21 @@ get_raw (In *in, gpointer data, gsize bytes)
     }
   if (n > 0)
     memcpy (data, in->at, n);
+  in->at += n;
+}
+
+/* A record that another version may have written, with fewer or more fields at its end. */
+static void
+get_record (In *in, gpointer data, gsize bytes)
+{
+  gsize n = get (in);
+  if (in->bad || (gsize) (in->end - in->at) < n)
+    {
+      in->bad = TRUE;
+      return;
+    }
+  memset (data, 0, bytes);
+  memcpy (data, in->at, MIN (n, bytes));
   in->at += n;
 }
 
@@ -260,8 +286,8 @@ link_tensors (CoopModel *model)
 static void
 get_block (In *in, CoopModel *model)
 {
-  guint64 w[11];
-  get_words (in, w, G_N_ELEMENTS (w));
+  guint64 w[13] = { 0 };
+  get_words (in, w, in->old ? 11 : G_N_ELEMENTS (w));
   if (in->bad || w[0] == 0 || w[2] == 0 || w[1] + w[2] < w[1]
       || coop_id_map_get (&model->blocks, w[0]) != NULL
       || coop_space_overlap (&model->space, w[1], w[2]) != NULL)
@@ -277,6 +303,8 @@ get_block (In *in, CoopModel *model)
   block->used_ts = w[7];
   block->lasting = MIN (w[9], COOP_N_PINS - 1);
   block->working = w[10] != 0;
+  block->stack = w[11];
+  block->own_kind = (guint8) MIN (w[12], COOP_N_KINDS - 1);
   Op *op = coop_id_map_get (&model->ops, block->op);
   if (block->working && op != NULL && op->running)
     coop_model_op_works (op, block);
@@ -287,6 +315,21 @@ get_block (In *in, CoopModel *model)
       block->tensor = tensor;
     }
   coop_model_recount (model, block);
+}
+
+static void
+get_segments (In *in, CoopModel *model)
+{
+  gboolean segmented = get (in) != 0;
+  for (guint64 n = get (in), i = 0; i < n && !in->bad; i++)
+    {
+      guint64 w[3];
+      get_words (in, w, G_N_ELEMENTS (w));
+      if (!in->bad)
+        coop_model_segment_add (model, w[0], w[1], w[2]);
+    }
+  if (segmented && !in->bad)
+    coop_model_segment_all (model);
 }
 
 static void
@@ -319,7 +362,10 @@ get_text (In *in, CoopModel *model)
         else if (m == 1)
           coop_model_add_frame (model, id, frame.file, frame.func, frame.line);
         else
-          coop_model_add_stack (model, id, stack.parent, stack.frame);
+          {
+            coop_model_add_stack (model, id, stack.parent, stack.frame);
+            ((Stack *) coop_id_map_get (&model->stacks, id))->shown = stack.shown; /* callers may come later */
+          }
         in->at += bytes;
       }
 }
@@ -330,8 +376,8 @@ get_decisions (In *in, CoopModel *model)
   get_raw (in, &model->free_part_sum, sizeof model->free_part_sum);
   model->free_part_n = get (in);
   model->has_search = get (in) != 0;
-  get_raw (in, &model->search, sizeof model->search);
-  get_raw (in, &model->last, sizeof model->last);
+  get_record (in, &model->search, sizeof model->search);
+  get_record (in, &model->last, sizeof model->last);
   const guint8 *start = in->at;
   guint64 bytes = get (in);
   if (in->bad || bytes % sizeof (CoopVictim) != 0 || bytes > (guint64) (in->end - in->at))
@@ -344,23 +390,49 @@ get_decisions (In *in, CoopModel *model)
   get_raw (in, model->victims->data, bytes);
   model->victim_seq = get (in);
   model->has_oom = get (in) != 0;
-  get_raw (in, &model->oom, sizeof model->oom);
+  get_record (in, &model->oom, sizeof model->oom);
+}
+
+static void
+get_policy (In *in, CoopModel *model, CoopTakePolicy take, gpointer user)
+{
+  guint64 values[256];
+  const guint8 *start = in->at;
+  gsize n = get (in);
+  if (in->bad || n % sizeof (guint64) != 0 || n > sizeof values)
+    {
+      in->bad = TRUE;
+      return;
+    }
+  in->at = start;
+  get_record (in, values, sizeof values);
+  if (take != NULL)
+    take (user, &model->policy, values, n / sizeof (guint64));
+  else
+    memcpy (&model->policy, values, MIN (n, sizeof model->policy));
 }
 
 CoopModel *
 coop_model_load (GBytes *bytes, GError **error)
 {
+  return coop_model_load_from (bytes, NULL, NULL, error);
+}
+
+CoopModel *
+coop_model_load_from (GBytes *bytes, CoopTakePolicy take, gpointer user, GError **error)
+{
   gsize size;
   const guint8 *data = g_bytes_get_data (bytes, &size);
-  In in = { data, data + size, FALSE };
+  In in = { data, data + size, FALSE, FALSE };
   CoopModelTotals saved = { 0 };
   CoopModel *model = coop_model_new ();
-  if (size < strlen (MAGIC) || memcmp (data, MAGIC, strlen (MAGIC)) != 0)
+  in.old = size >= strlen (MAGIC) && memcmp (data, OLD_MAGIC, strlen (MAGIC)) == 0;
+  if (size < strlen (MAGIC) || (!in.old && memcmp (data, MAGIC, strlen (MAGIC)) != 0))
     in.bad = TRUE;
   else
     in.at += strlen (MAGIC);
-  get_raw (&in, &saved, sizeof saved);
-  get_raw (&in, &model->policy, sizeof model->policy);
+  get_record (&in, &saved, sizeof saved);
+  get_policy (&in, model, take, user);
   if (!in.bad)
     get_decisions (&in, model);
   get_all (&in, model, get_tensor);
@@ -368,9 +440,11 @@ coop_model_load (GBytes *bytes, GError **error)
   if (!in.bad)
     link_tensors (model);
   get_all (&in, model, get_block);
+  if (!in.bad && !in.old)
+    get_segments (&in, model);
   if (get (&in) != 0)
     get_text (&in, model);
-  if (in.bad)
+  if (in.bad || in.at != in.end)
     {
       g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "a saved layout is damaged");
       coop_model_free (model);

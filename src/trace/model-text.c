@@ -34,19 +34,54 @@ coop_model_add_frame (CoopModel *model, guint64 id, guint64 file, guint64 func, 
   replace (&model->frames, id, frame);
 }
 
+/* As installed, or in its source tree; a folder of the user's may be called torch, too. */
+static gboolean
+is_torch (const char *file)
+{
+  for (const char *at = strstr (file, "/torch/"); at != NULL; at = strstr (at + 1, "/torch/"))
+    {
+      g_autofree char *above = g_strndup (file, (gsize) (at - file));
+      if (g_str_has_suffix (above, "-packages") || g_str_has_suffix (above, "/pytorch"))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* A line that somebody wrote who is not PyTorch; stacks of others' files begin deep inside C++. */
+static gboolean
+is_script (const CoopModel *model, guint64 id)
+{
+  const Frame *frame = coop_id_map_get (&model->frames, id);
+  const char *file = frame != NULL ? coop_model_string (model, frame->file) : NULL;
+  return file != NULL && g_str_has_suffix (file, ".py") && !is_torch (file);
+}
+
+/* The innermost frame may name the module that was running: file "module", func its path. */
+static const char *
+module_of (const CoopModel *model, guint64 id)
+{
+  const Frame *frame = coop_id_map_get (&model->frames, id);
+  const char *file = frame != NULL ? coop_model_string (model, frame->file) : NULL;
+  return g_strcmp0 (file, "module") == 0 ? coop_model_string (model, frame->func) : NULL;
+}
+
 void
 coop_model_add_stack (CoopModel *model, guint64 id, guint64 parent, guint64 frame)
 {
   Stack *stack = g_new (Stack, 1);
-  *stack = (Stack) { parent, frame };
+  const Stack *caller = coop_id_map_get (&model->stacks, parent);
+  gboolean nowhere = caller == NULL && module_of (model, frame) != NULL; /* a module has no line */
+  *stack = (Stack) { parent, frame, nowhere ? 0 : frame };
+  if (caller != NULL
+      && (module_of (model, frame) != NULL || (!is_script (model, frame) && is_script (model, caller->shown))))
+    stack->shown = caller->shown;
   replace (&model->stacks, id, stack);
 }
 
-char *
-coop_model_stack_text (const CoopModel *model, guint64 stack_id)
+static char *
+frame_text (const CoopModel *model, guint64 id)
 {
-  const Stack *stack = coop_id_map_get (&model->stacks, stack_id);
-  const Frame *frame = stack != NULL ? coop_id_map_get (&model->frames, stack->frame) : NULL;
+  const Frame *frame = id != 0 ? coop_id_map_get (&model->frames, id) : NULL;
   if (frame == NULL)
     return NULL;
   const char *file = coop_model_string (model, frame->file);
@@ -55,6 +90,27 @@ coop_model_stack_text (const CoopModel *model, guint64 stack_id)
   return func != NULL && *func != 0
            ? g_strdup_printf ("%s:%" G_GINT64_FORMAT " in %s", base, frame->line, func)
            : g_strdup_printf ("%s:%" G_GINT64_FORMAT, base, frame->line);
+}
+
+guint64
+coop_model_shown (const CoopModel *model, guint64 stack_id)
+{
+  const Stack *stack = coop_id_map_get (&model->stacks, stack_id);
+  return stack != NULL ? stack->shown : 0;
+}
+
+char *
+coop_model_stack_text (const CoopModel *model, guint64 stack_id)
+{
+  const Stack *stack = coop_id_map_get (&model->stacks, stack_id);
+  if (stack == NULL)
+    return NULL;
+  g_autofree char *line = frame_text (model, stack->shown);
+  const char *module = module_of (model, stack->frame);
+  if (line == NULL)
+    return g_strdup (module);
+  return module != NULL && stack->shown != stack->frame ? g_strdup_printf ("%s, %s", line, module)
+                                                        : g_steal_pointer (&line);
 }
 
 /* ---- words ---- */
@@ -84,6 +140,32 @@ coop_model_op_text (const CoopModel *model, guint64 id)
 {
   const Op *op = coop_id_map_get (&model->ops, id);
   const char *name = op != NULL ? coop_model_string (model, op->name) : NULL;
+  return name != NULL ? short_name (name) : NULL;
+}
+
+static char *
+tensor_name (const CoopModel *model, guint64 id)
+{
+  const Tensor *tensor = coop_id_map_get (&model->tensors, id);
+  if (tensor == NULL)
+    return NULL;
+  g_autofree char *name = coop_model_op_text (model, tensor->op_id);
+  g_autofree char *line = tensor->op != NULL ? coop_model_stack_text (model, tensor->op->stack) : NULL;
+  if (name != NULL && line != NULL)
+    return g_strdup_printf ("%s, %s", name, line);
+  return name != NULL ? g_steal_pointer (&name) : g_steal_pointer (&line);
+}
+
+char *
+coop_model_name (const CoopModel *model, CoopNameKind kind, guint64 id)
+{
+  if (id == 0)
+    return NULL;
+  if (kind == COOP_NAME_LINE)
+    return frame_text (model, id);
+  if (kind == COOP_NAME_TENSOR)
+    return tensor_name (model, id);
+  const char *name = coop_model_string (model, id);
   return name != NULL ? short_name (name) : NULL;
 }
 

@@ -49,7 +49,7 @@ void
 coop_model_recount (CoopModel *model, Block *block)
 {
   guint8 pin = coop_model_block_pin (block);
-  guint8 kind = block->tensor != NULL ? block->tensor->kind : COOP_KIND_UNKNOWN;
+  guint8 kind = block->tensor != NULL ? block->tensor->kind : block->own_kind;
   if (pin == block->pin && kind == block->kind)
     return;
   coop_model_count (model, block, FALSE);
@@ -62,7 +62,8 @@ void
 coop_model_measure (CoopModel *model)
 {
   CoopModelTotals *t = &model->totals;
-  guint64 limit = t->budget > 0 ? t->budget : coop_space_end (&model->space);
+  /* Where memory comes in segments, what is not backed is no hole, and addresses know no budget. */
+  guint64 limit = t->budget > 0 && coop_model_flat (model) ? t->budget : coop_space_end (&model->space);
   CoopHoles holes = coop_space_holes (&model->space, limit);
   t->free = holes.free;
   t->largest = holes.largest;
@@ -154,6 +155,8 @@ dispatch (const CoopApply *c)
       t->budget = c->ev->u.pool.budget;
       t->capacity = c->ev->u.pool.capacity;
       return COOP_FAULT_NONE;
+    case COOP_EVENT_SEGMENT:
+      return coop_apply_segment (c);
     case COOP_EVENT_POLICY:
       return apply_policy (c);
     case COOP_EVENT_ALLOC:
@@ -215,7 +218,7 @@ static gboolean
 changes_layout (guint kind)
 {
   return (kind >= COOP_EVENT_ALLOC && kind <= COOP_EVENT_MOVE) || kind == COOP_EVENT_POOL
-         || kind == COOP_EVENT_POLICY;
+         || kind == COOP_EVENT_SEGMENT || kind == COOP_EVENT_POLICY;
 }
 
 CoopFault

@@ -28,7 +28,17 @@ typedef struct {
   guint8 pin;          /* CoopPin in force at this event: OPERATOR while an operator runs, ... */
   guint8 used;         /* 0 = hole */
   guint8 remats;       /* times this tensor came back in this step, saturating */
+  guint8 phase;        /* CoopPhase of that operator */
+  guint32 name, line;  /* its name (a string) and the line of the script that called it (a frame); 0
+                          unknown, or forgotten: see coop_model_op */
 } CoopMapPiece;
+
+/* Not used, and no hole: where memory comes in segments, what none of them backs. */
+static inline gboolean
+coop_piece_is_void (const CoopMapPiece *piece)
+{
+  return !piece->used && piece->kind == COOP_KIND_UNMANAGED;
+}
 
 typedef struct {
   guint64 seq;             /* last event applied; G_MAXUINT64 before the first */
@@ -94,7 +104,8 @@ CoopFault coop_model_apply (CoopModel *model, const CoopEvent *ev, const void *b
 const CoopModelTotals *coop_model_totals (const CoopModel *model);
 const CoopPolicy *coop_model_policy (const CoopModel *model);
 
-/* Pieces in address order, holes included, that tile [0, max(budget, end of the last block)).
+/* Pieces in address order, holes and voids included, that tile [0, max(budget, end of the last block)),
+ * or, where memory comes in segments, all of the pool's addresses; these know no budget.
  * Appends to out (element CoopMapPiece). */
 void coop_model_pieces (CoopModel *model, GArray *out);
 /* NULL if none yet. Valid until the next apply. */
@@ -123,6 +134,10 @@ gboolean coop_model_op (const CoopModel *model, guint64 id, CoopOpInfo *info);
 char *coop_model_op_text (const CoopModel *model, guint64 op);
 /* "train.py:18 in forward", innermost frame; NULL if unknown. Free with g_free. */
 char *coop_model_stack_text (const CoopModel *model, guint64 stack);
+/* What a number of a piece or a victim stands for, in words: a name as its bare word ("convolution"), a
+ * line as above, a tensor by the operator and the line it came from. NULL if unknown. g_free. */
+typedef enum { COOP_NAME_OPERATOR, COOP_NAME_LINE, COOP_NAME_TENSOR } CoopNameKind;
+char *coop_model_name (const CoopModel *model, CoopNameKind kind, guint64 id);
 
 /* One event in words, for lists: "evict conv2d output 36.0 MiB at 0x1a00000". g_free. */
 char *coop_model_describe (const CoopModel *model, const CoopEvent *ev, const void *body);

@@ -4,8 +4,9 @@
  *
  * State: what is alive over the whole time between the last two steps, evicted or not, since it must
  * be there again. Floor: the most that one operator needs at once: state, its inputs, its outputs and
- * its workspace, each storage counted once. Nothing finishes below it without offloading. Where no
- * two steps were seen, the floor takes for state what is marked as such. */
+ * its workspace, each storage counted once. While parameters are updated, the gradients of all of them
+ * are there as well: what was made with the old values cannot be made again. Nothing finishes below the
+ * floor without offloading. Where no two steps were seen, it takes for state what is marked as such. */
 #include "trace/reader-private.h"
 
 #include <string.h>
@@ -24,6 +25,8 @@ rounded (guint64 bytes)
 typedef struct {
   GHashTable *tensors; /* number -> Alive */
   GHashTable *blocks;  /* unclaimed: number -> Alive */
+  GHashTable *gradients; /* there when the step's update began: number -> Alive */
+  gint64 first;        /* the step's event; -1: none */
   guint64 last;
 } Survivors;
 
@@ -90,8 +93,13 @@ start_alive (Survivors *s, const CoopModel *model, gboolean marked_only)
 {
   gsize cursor = 0;
   for (const Tensor *t; (t = coop_id_map_next (&model->tensors, &cursor, NULL)) != NULL;)
-    if (t->held && (!marked_only || t->kind == COOP_KIND_STATE))
-      put_alive (s->tensors, t->id, t->storage, t->block != NULL ? t->block->node.bytes : rounded (t->bytes));
+    {
+      guint64 bytes = t->block != NULL ? t->block->node.bytes : rounded (t->bytes);
+      if (t->held && (!marked_only || t->kind == COOP_KIND_STATE))
+        put_alive (s->tensors, t->id, t->storage, bytes);
+      if (t->held && t->kind == COOP_KIND_GRADIENT)
+        put_alive (s->gradients, t->id, t->storage, bytes);
+    }
   cursor = 0;
   for (const Block *b; !marked_only && (b = coop_id_map_next (&model->blocks, &cursor, NULL)) != NULL;)
     if (b->tensor == NULL)
@@ -105,6 +113,7 @@ find_survivors (CoopReader *reader, Survivors *s, gboolean *two_steps, GError **
   gint64 end = coop_reader_int (reader, "SELECT event FROM step ORDER BY event DESC LIMIT 1", -1);
   gint64 begin = coop_reader_int (reader, "SELECT event FROM step ORDER BY event DESC LIMIT 1 OFFSET 1", -1);
   *two_steps = begin >= 0;
+  s->first = begin >= 0 ? begin : end;
   if (begin < 0)
     begin = end = end >= 0 ? end : coop_reader_int (reader, "SELECT max (end_event) FROM op", -1);
   if (begin < 0)
@@ -213,40 +222,80 @@ count_list (const Sizes *sizes, const char *list, gint64 op)
   return sum;
 }
 
+/* From now on the gradients are taken for state. Returns their bytes. */
+static guint64
+count_gradients (Sizes *sizes, const Survivors *s)
+{
+  GHashTableIter iter;
+  gpointer value;
+  guint64 sum = 0;
+  g_hash_table_iter_init (&iter, s->gradients);
+  while (g_hash_table_iter_next (&iter, NULL, &value))
+    {
+      const Alive *alive = value;
+      Storage *storage = storage_of (sizes, alive->storage);
+      if (storage == NULL || storage->op == -1)
+        continue;
+      storage->op = -1;
+      sum += alive->bytes;
+    }
+  return sum;
+}
+
+/* The most that one of the rows (id, inputs, outputs, workspace) needs beside what is there anyway. */
 static gboolean
-find_floor (CoopReader *reader, const Survivors *s, guint64 state, guint64 *floor, GError **error)
+most_needed (CoopReader *reader, const Sizes *sizes, sqlite3_stmt *row, guint64 there, guint64 *floor, GError **error)
 {
   g_autoptr (GError) local = NULL;
-  Sizes sizes;
-  coop_id_map_init (&sizes.storages);
-  coop_id_map_init (&sizes.tensors);
-  sqlite3_stmt *row = coop_reader_prepare (
-    reader, "SELECT id, inputs, outputs, workspace FROM op WHERE replay_of IS NULL AND failed = 0", error);
-  *floor = state;
-  gboolean ok = row != NULL && load_sizes (reader, &sizes, s, error);
-  while (ok && coop_reader_step (reader, row, &local))
+  while (coop_reader_step (reader, row, &local))
     {
       gint64 op = sqlite3_column_int64 (row, 0);
-      guint64 need = state + sqlite3_column_int64 (row, 3);
-      need += count_list (&sizes, (const char *) sqlite3_column_text (row, 1), op);
-      need += count_list (&sizes, (const char *) sqlite3_column_text (row, 2), op);
+      guint64 need = there + sqlite3_column_int64 (row, 3);
+      need += count_list (sizes, (const char *) sqlite3_column_text (row, 1), op);
+      need += count_list (sizes, (const char *) sqlite3_column_text (row, 2), op);
       *floor = MAX (*floor, need);
     }
-  sqlite3_finalize (row);
-  sizes_clear (&sizes);
   if (local == NULL)
-    return ok;
+    return TRUE;
   g_propagate_error (error, g_steal_pointer (&local));
   return FALSE;
 }
 
+#define OPS "SELECT id, inputs, outputs, workspace FROM op WHERE replay_of IS NULL AND failed = 0"
+#define UPDATE " AND phase = ?1 AND begin_event > ?2 AND step = (SELECT step FROM step WHERE event = ?2)"
+
 static gboolean
-find_state_and_floor (CoopReader *reader, CoopTraceInfo *info, GError **error)
+find_floor (CoopReader *reader, const Survivors *s, guint64 state, guint64 *floor, GError **error)
+{
+  Sizes sizes;
+  coop_id_map_init (&sizes.storages);
+  coop_id_map_init (&sizes.tensors);
+  *floor = state;
+  gboolean ok = load_sizes (reader, &sizes, s, error);
+  sqlite3_stmt *all = ok ? coop_reader_prepare (reader, OPS, error) : NULL;
+  ok = all != NULL && most_needed (reader, &sizes, all, state, floor, error);
+  sqlite3_stmt *update = ok && s->first >= 0 ? coop_reader_prepare (reader, OPS UPDATE, error) : NULL;
+  if (update != NULL)
+    {
+      guint64 gradients = count_gradients (&sizes, s);
+      sqlite3_bind_int (update, 1, COOP_PHASE_OPTIMIZER);
+      sqlite3_bind_int64 (update, 2, s->first);
+      ok = most_needed (reader, &sizes, update, state + gradients, floor, error);
+    }
+  sqlite3_finalize (all);
+  sqlite3_finalize (update);
+  sizes_clear (&sizes);
+  return ok;
+}
+
+gboolean
+coop_reader_floor (CoopReader *reader, CoopTraceInfo *info, GError **error)
 {
   gboolean two_steps = FALSE;
   Survivors s = {
     g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free),
-    g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free), 0,
+    g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free),
+    g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free), -1, 0,
   };
   gboolean ok = find_survivors (reader, &s, &two_steps, error);
   guint64 state = sum_alive (s.tensors) + sum_alive (s.blocks);
@@ -254,6 +303,7 @@ find_state_and_floor (CoopReader *reader, CoopTraceInfo *info, GError **error)
   ok = ok && find_floor (reader, &s, state, &info->floor_bytes, error);
   g_hash_table_unref (s.tensors);
   g_hash_table_unref (s.blocks);
+  g_hash_table_unref (s.gradients);
   return ok;
 }
 
@@ -273,6 +323,9 @@ read_session (CoopReader *reader, CoopTraceInfo *info, GError **error)
       info->start_ns = sqlite3_column_int64 (row, 2);
       info->end_ns = sqlite3_column_int64 (row, 3);
     }
+  else if (error == NULL || *error == NULL)
+    g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: it does not say of which run it is: table session is empty",
+                 reader->path);
   sqlite3_finalize (row);
   if (found && info->state == COOP_RUN_RUNNING && !coop_store_locked (reader->path))
     info->state = COOP_RUN_INTERRUPTED;
@@ -295,6 +348,25 @@ label_of (const CoopPolicy *policy, CoopParam param)
   " (SELECT begin_event FROM op WHERE replay_of IS NULL ORDER BY id DESC LIMIT 1)"                  \
   " ORDER BY event DESC LIMIT 1"
 
+/* A slim trace knows its totals, though not from its events. */
+static void
+take_totals (CoopReader *reader, CoopModelTotals *t)
+{
+  const struct { const char *name; guint64 *value; } stats[] = {
+    { "used", &t->used }, { "peak", &t->peak }, { "pinned", &t->pinned }, { "evictable", &t->evictable },
+    { "evicted", &t->evicted }, { "free", &t->free }, { "largest", &t->largest }, { "holes", &t->holes },
+    { "allocs", &t->allocs }, { "frees", &t->frees }, { "evictions", &t->evictions },
+    { "evicted_bytes", &t->evicted_bytes }, { "handovers", &t->handovers }, { "moves", &t->moves },
+    { "searches", &t->searches }, { "search_ns", &t->search_ns }, { "ops", &t->ops }, { "op_ns", &t->op_ns },
+    { "replays", &t->replays }, { "replay_ns", &t->replay_ns }, { "ooms", &t->ooms }, { "last_ns", &t->ts },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (stats); i++)
+    {
+      g_autofree char *sql = g_strdup_printf ("SELECT value FROM stat WHERE name = '%s'", stats[i].name);
+      *stats[i].value = (guint64) coop_reader_int (reader, sql, (gint64) *stats[i].value);
+    }
+}
+
 gboolean
 coop_reader_info (CoopReader *reader, CoopTraceInfo *info, GError **error)
 {
@@ -305,6 +377,8 @@ coop_reader_info (CoopReader *reader, CoopTraceInfo *info, GError **error)
   if (model == NULL)
     return FALSE;
   info->totals = *coop_model_totals (model);
+  if (coop_reader_detail (reader) != COOP_DETAIL_FULL)
+    take_totals (reader, &info->totals);
   info->evictor = label_of (coop_model_policy (model), COOP_PARAM_EVICTOR);
   info->allocator = label_of (coop_model_policy (model), COOP_PARAM_ALLOCATOR);
   coop_model_free (model);
@@ -314,7 +388,19 @@ coop_reader_info (CoopReader *reader, CoopTraceInfo *info, GError **error)
   info->budget = coop_reader_int (reader, BUDGET_AT_LAST_OPERATOR, info->totals.budget);
   if (info->end_ns == 0)
     info->end_ns = info->start_ns + info->totals.ts;
-  if (find_state_and_floor (reader, info, error))
+  info->peak_seq = (guint64) coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'peak_event'", -1);
+  info->trimmed = (guint64) coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'trimmed_events'", 0);
+  info->detail = coop_reader_detail (reader);
+  /* Worked out when it was closed; not while it is written, or by an older version. */
+  gint64 floor = info->state != COOP_RUN_RUNNING && info->state != COOP_RUN_INTERRUPTED
+                   ? coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'floor_bytes'", -1) : -1;
+  if (floor >= 0)
+    {
+      info->floor_bytes = (guint64) floor;
+      info->state_bytes = (guint64) coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'state_bytes'", 0);
+      return TRUE;
+    }
+  if (coop_reader_floor (reader, info, error))
     return TRUE;
   coop_trace_info_clear (info);
   return FALSE;

@@ -155,7 +155,9 @@ fill_from_events (CoopReader *reader, Fill *fill, guint64 last, GError **error)
 GArray *
 coop_reader_usage (CoopReader *reader, guint64 from_ts, guint64 to_ts, guint n, GError **error)
 {
-  guint64 last = coop_reader_last_seq (reader);
+  guint64 last = coop_reader_last_seq (reader), first = 0, first_ts = 0;
+  if (coop_reader_trimmed (reader, &first, &first_ts))
+    from_ts = MAX (from_ts, first_ts);
   guint64 last_ts = coop_reader_int (reader, "SELECT ts FROM event ORDER BY seq DESC LIMIT 1", 0);
   Fill fill = { .out = g_array_new (FALSE, TRUE, sizeof (CoopUsage)), .end = MIN (to_ts, last_ts) };
   if (last == G_MAXUINT64 || from_ts > fill.end || from_ts > to_ts)
@@ -168,6 +170,7 @@ coop_reader_usage (CoopReader *reader, guint64 from_ts, guint64 to_ts, guint n, 
   gboolean coarse = unit <= wanted;
   fill.width = coarse ? (wanted + unit / 2) / unit * unit : wanted;
   fill.start = from_ts / fill.width * fill.width;
+  coarse |= coop_reader_detail (reader) == COOP_DETAIL_SUMMARY; /* there are no blocks to be finer with */
   if (coarse ? fill_from_level (reader, &fill, level, error) : fill_from_events (reader, &fill, last, error))
     {
       bucket_of (&fill, fill.end);

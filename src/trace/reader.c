@@ -12,8 +12,8 @@
 void
 coop_reader_error (CoopReader *reader, GError **error)
 {
-  g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", reader->path,
-               sqlite3_errmsg (reader->db));
+  g_autofree char *why = coop_reader_failure (reader, sqlite3_errcode (reader->db));
+  g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", reader->path, why);
 }
 
 sqlite3_stmt *
@@ -69,7 +69,22 @@ coop_reader_open (const char *path, GError **error)
       return NULL;
     }
   sqlite3_finalize (statement);
+  gint64 version = coop_reader_int (reader, "PRAGMA user_version", COOP_SCHEMA_VERSION);
+  if (version < COOP_SCHEMA_VERSION && !coop_migrate_view (reader->db, (guint) MAX (version, 0), error))
+    {
+      g_prefix_error (error, "%s: ", path);
+      coop_reader_free (reader);
+      return NULL;
+    }
+  reader->params = coop_param_map_new (reader);
   return reader;
+}
+
+void
+coop_reader_hold (CoopReader *reader)
+{
+  sqlite3_exec (reader->db, "BEGIN", NULL, NULL, NULL);
+  coop_reader_int (reader, "SELECT count(*) FROM session", 0);
 }
 
 void
@@ -77,6 +92,7 @@ coop_reader_free (CoopReader *reader)
 {
   if (reader == NULL)
     return;
+  coop_param_map_free (reader->params);
   sqlite3_close (reader->db);
   g_free (reader->path);
   g_free (reader);
@@ -86,6 +102,26 @@ guint64
 coop_reader_last_seq (CoopReader *reader)
 {
   return (guint64) coop_reader_int (reader, "SELECT max(seq) FROM event", -1);
+}
+
+gboolean
+coop_reader_trimmed (CoopReader *reader, guint64 *seq, guint64 *ts)
+{
+  gint64 base = coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'trimmed_to'", -1);
+  *seq = base >= 0 ? (guint64) base : 0;
+  if (ts != NULL)
+    *ts = base >= 0 ? (guint64) coop_reader_int (reader, "SELECT value FROM stat WHERE name = 'trimmed_ns'", 0) : 0;
+  return base >= 0;
+}
+
+CoopTraceDetail
+coop_reader_detail (CoopReader *reader)
+{
+  g_autofree char *label = coop_reader_meta (reader, "trace_detail");
+  for (guint i = 0; label != NULL && i < COOP_N_DETAILS; i++)
+    if (strcmp (label, coop_detail_label (i)) == 0)
+      return i;
+  return COOP_DETAIL_FULL;
 }
 
 char *
@@ -104,8 +140,8 @@ coop_reader_meta (CoopReader *reader, const char *key)
 
 /* ---- events ---- */
 
-static gboolean
-read_event (sqlite3_stmt *row, CoopEvent *ev, GByteArray *body)
+gboolean
+coop_reader_decode (sqlite3_stmt *row, CoopEvent *ev, GByteArray *body)
 {
   CoopColumns columns;
   memset (ev, 0, sizeof *ev);
@@ -137,13 +173,15 @@ coop_reader_events (CoopReader *reader, guint64 from, CoopTakeEvent take, gpoint
   sqlite3_bind_int64 (row, 1, (gint64) MIN (from, G_MAXINT64));
   while (coop_reader_step (reader, row, &local))
     {
-      if (!read_event (row, &ev, body))
+      if (!coop_reader_decode (row, &ev, body))
         {
           g_set_error (&local, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO,
                        "%s: event %" G_GUINT64_FORMAT " is damaged", reader->path, ev.seq);
           break;
         }
       n++;
+      if (ev.kind == COOP_EVENT_POLICY && reader->params != NULL)
+        coop_param_map_event (reader->params, &ev);
       if (!take (user, &ev, ev.more > 0 ? body->data : NULL))
         break;
     }
@@ -189,6 +227,18 @@ add_texts (CoopReader *reader, CoopModel *model, guint64 seq, GError **error)
   return FALSE;
 }
 
+static void
+take_policy (gpointer user, CoopPolicy *policy, const guint64 *values, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    {
+      guint param = i;
+      gint64 bits = (gint64) values[i];
+      if (coop_param_map_value (user, &param, &bits))
+        policy->v[param].i = bits;
+    }
+}
+
 /* The model of the last keyframe up to seq, or an empty one. */
 static CoopModel *
 load_keyframe (CoopReader *reader, guint64 seq, GError **error)
@@ -204,7 +254,7 @@ load_keyframe (CoopReader *reader, guint64 seq, GError **error)
     {
       at = sqlite3_column_int64 (row, 0);
       g_autoptr (GBytes) bytes = g_bytes_new (sqlite3_column_blob (row, 1), sqlite3_column_bytes (row, 1));
-      model = coop_model_load (bytes, NULL); /* a damaged keyframe costs time, no more */
+      model = coop_model_load_from (bytes, reader->params != NULL ? take_policy : NULL, reader->params, NULL); /* a damaged keyframe costs time, no more */
     }
   sqlite3_finalize (row);
   if (model == NULL)
@@ -233,6 +283,9 @@ replay_one (gpointer user, const CoopEvent *ev, const void *body)
 CoopModel *
 coop_reader_model_at (CoopReader *reader, guint64 seq, GError **error)
 {
+  guint64 first;
+  if (coop_reader_trimmed (reader, &first, NULL))
+    seq = MAX (seq, first); /* what was before is not known any more */
   CoopModel *model = load_keyframe (reader, seq, error);
   if (model == NULL)
     return NULL;

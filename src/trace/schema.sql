@@ -18,14 +18,18 @@ CREATE TABLE string (id INTEGER PRIMARY KEY, event INTEGER NOT NULL, text TEXT N
 CREATE TABLE frame (
   id INTEGER PRIMARY KEY, event INTEGER NOT NULL, file INTEGER, func INTEGER, line INTEGER) STRICT;
 CREATE TABLE stack (
-  id INTEGER PRIMARY KEY, event INTEGER NOT NULL, parent INTEGER, frame INTEGER, depth INTEGER) STRICT;
+  id INTEGER PRIMARY KEY, event INTEGER NOT NULL, parent INTEGER, frame INTEGER, depth INTEGER,
+  shown INTEGER) STRICT; -- the innermost frame of the user's own scripts, else `frame`
+-- A frame of the file 'module' is no line: its func is the path of the module that was running.
 
 CREATE TABLE pool (
   id INTEGER PRIMARY KEY, event INTEGER NOT NULL, device INTEGER, allocator INTEGER, budget INTEGER,
   capacity INTEGER) STRICT;
+-- address and stream as the device names them; known in imported traces only.
 CREATE TABLE segment (
   id INTEGER PRIMARY KEY, pool INTEGER, base INTEGER, bytes INTEGER, born_event INTEGER,
-  died_event INTEGER) STRICT;
+  died_event INTEGER, address INTEGER, stream INTEGER, private_pool TEXT, small INTEGER,
+  expandable INTEGER, stack INTEGER) STRICT;
 
 -- Every event, lossless. Columns hold the fields that most kinds have; `rest` holds the others and
 -- the body (LEB128 words, see event-codec.c). used and largest are what the map shows after it.
@@ -49,11 +53,12 @@ CREATE TABLE tensor (
   dtype INTEGER, shape TEXT, bytes INTEGER, kind INTEGER, pin INTEGER) STRICT;
 
 -- One row a life, written when it ends; what still lives when the file is closed has no end.
--- ended: kind of the event that ended it. A birth lost in a gap is NULL.
+-- ended: kind of the event that ended it. A birth lost in a gap is NULL. stack: of who asked for it,
+-- where no operator did.
 CREATE TABLE block (
   id INTEGER PRIMARY KEY, addr INTEGER NOT NULL, bytes INTEGER NOT NULL, requested INTEGER,
   tensor INTEGER, op INTEGER, born_event INTEGER, born_ns INTEGER,
-  died_event INTEGER, died_ns INTEGER, ended INTEGER) STRICT;
+  died_event INTEGER, died_ns INTEGER, ended INTEGER, stack INTEGER) STRICT;
 
 -- One row a search for victims, found or not.
 CREATE TABLE eviction (
@@ -72,7 +77,8 @@ CREATE TABLE policy_change (
 CREATE TABLE oom (
   event INTEGER PRIMARY KEY, asked INTEGER, free INTEGER, largest INTEGER, advice INTEGER,
   op INTEGER, budget INTEGER, evictable INTEGER, unclaimed INTEGER, pinned_operator INTEGER,
-  pinned_constant INTEGER, pinned_escaped INTEGER, pinned_user INTEGER, pinned_unmanaged INTEGER) STRICT;
+  pinned_constant INTEGER, pinned_escaped INTEGER, pinned_user INTEGER, pinned_unmanaged INTEGER,
+  device_free INTEGER, stack INTEGER) STRICT;
 
 CREATE TABLE step (event INTEGER PRIMARY KEY, step INTEGER NOT NULL, ts INTEGER NOT NULL) STRICT;
 CREATE TABLE annotation (event INTEGER PRIMARY KEY, ts INTEGER NOT NULL, string INTEGER) STRICT;
@@ -103,12 +109,14 @@ CREATE VIEW v_event AS
 CREATE VIEW v_operator AS
   SELECT o.id, n.text AS name, o.replay_of, o.start_ns, o.duration_ns, o.cost_ns, o.workspace,
          p.label AS phase, o.step, o.failed, o.inputs, o.outputs,
-         f.text AS file, fr.line AS line, fn.text AS func, o.begin_event, o.end_event
+         f.text AS file, fr.line AS line, fn.text AS func, o.begin_event, o.end_event,
+         (SELECT m.text FROM frame lf JOIN string lk ON lk.id = lf.file AND lk.text = 'module'
+          JOIN string m ON m.id = lf.func WHERE lf.id = s.frame) AS module
   FROM op o
   LEFT JOIN string n ON n.id = o.name
   LEFT JOIN enum_label p ON p.enum = 'phase' AND p.value = o.phase
   LEFT JOIN stack s ON s.id = o.stack
-  LEFT JOIN frame fr ON fr.id = s.frame
+  LEFT JOIN frame fr ON fr.id = s.shown
   LEFT JOIN string f ON f.id = fr.file
   LEFT JOIN string fn ON fn.id = fr.func;
 
@@ -130,14 +138,28 @@ CREATE VIEW v_tensor AS
 CREATE VIEW v_block AS
   SELECT b.id, b.addr, b.bytes, b.requested, b.tensor, t.shape, d.text AS dtype, k.label AS kind,
          n.text AS operator, coalesce (t.op, b.op) AS op, b.born_ns, b.died_ns,
-         b.died_ns - b.born_ns AS life_ns, e.label AS ended, b.born_event, b.died_event
+         b.died_ns - b.born_ns AS life_ns, e.label AS ended, b.born_event, b.died_event,
+         f.text AS file, fr.line AS line, fn.text AS func,
+         (SELECT m.text FROM frame lf JOIN string lk ON lk.id = lf.file AND lk.text = 'module'
+          JOIN string m ON m.id = lf.func WHERE lf.id = s.frame) AS module
   FROM block b
   LEFT JOIN tensor t ON t.id = b.tensor
   LEFT JOIN string d ON d.id = t.dtype
   LEFT JOIN enum_label k ON k.enum = 'kind' AND k.value = t.kind
   LEFT JOIN op o ON o.id = coalesce (t.op, b.op)
   LEFT JOIN string n ON n.id = o.name
-  LEFT JOIN enum_label e ON e.enum = 'event' AND e.value = b.ended;
+  LEFT JOIN enum_label e ON e.enum = 'event' AND e.value = b.ended
+  LEFT JOIN stack s ON s.id = coalesce (b.stack, o.stack)
+  LEFT JOIN frame fr ON fr.id = s.shown
+  LEFT JOIN string f ON f.id = fr.file
+  LEFT JOIN string fn ON fn.id = fr.func;
+
+CREATE VIEW v_segment AS
+  SELECT s.id, s.base AS addr, s.bytes, s.address, s.stream, s.private_pool, s.small, s.expandable,
+         b.ts AS born_ns, d.ts AS died_ns, s.born_event, s.died_event
+  FROM segment s
+  LEFT JOIN event b ON b.seq = s.born_event
+  LEFT JOIN event d ON d.seq = s.died_event;
 
 CREATE VIEW v_usage AS
   SELECT bucket * (1 << 20) AS ts_ns, used_min, used_max, largest_min, pinned_max, budget, evictions,
@@ -177,7 +199,7 @@ CREATE VIEW v_policy AS
 CREATE VIEW v_oom AS
   SELECT m.event, e.ts AS ts_ns, m.asked, m.free, m.largest, m.advice, m.budget, m.evictable,
          m.unclaimed, m.pinned_operator, m.pinned_constant, m.pinned_escaped, m.pinned_user,
-         m.pinned_unmanaged, m.op, n.text AS operator
+         m.pinned_unmanaged, m.op, n.text AS operator, m.device_free
   FROM oom m
   LEFT JOIN event e ON e.seq = m.event
   LEFT JOIN op o ON o.id = m.op

@@ -2,6 +2,7 @@
 /* Store: who writes a trace, and whether a file is one. */
 #include "trace/reader-private.h"
 #include "trace/store-private.h"
+#include "trace/sweep-store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,6 +117,12 @@ coop_trace_identify (const char *path, GError **error)
   if (!found || n < 0)
     {
       g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, g_strerror (errno));
+      return FALSE;
+    }
+  if (n == HEADER_BYTES && big_endian (header + 68) == COOP_SWEEP_APPLICATION_ID)
+    {
+      g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_FOREIGN,
+                   "%s: not a trace but a sweep; `coop report %s -o DIR` shows it", path, path);
       return FALSE;
     }
   if (n < HEADER_BYTES || memcmp (header, "SQLite format 3", 16) != 0

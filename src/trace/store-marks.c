@@ -2,6 +2,7 @@
 /* Store: rows of decisions, texts and marks. */
 #include <string.h>
 
+#include "trace/model-private.h"
 #include "trace/store-private.h"
 
 static char *
@@ -28,7 +29,7 @@ coop_store_row_search (CoopStore *store, const CoopEvent *ev, const void *body)
   coop_bind_int (&bind, ev->u.search.visited);
   coop_bind_real (&bind, search.cost);
   coop_bind_real (&bind, search.next_cost);
-  coop_bind_int (&bind, search.ns);
+  coop_bind_id (&bind, search.ns);   /* a replay does not time its searches */
   coop_bind_int (&bind, search.free_bytes);
   coop_bind_int (&bind, search.largest);
   coop_bind_id (&bind, store->totals.budget);
@@ -97,20 +98,25 @@ coop_store_row_oom (CoopStore *store, const CoopEvent *ev, const void *body)
   coop_bind_int (&bind, oom.unclaimed);
   for (guint i = 0; i < G_N_ELEMENTS (oom.pinned); i++)
     coop_bind_int (&bind, oom.pinned[i]);
+  CoopSiteBody site = { 0 };
+  if (ev->more > 1)
+    memcpy (&site, (const guint8 *) body + sizeof oom, sizeof site);
+  coop_bind_id (&bind, site.device_free);
+  coop_bind_id (&bind, site.stack);
   coop_store_step (store, COOP_STATEMENT_OOM);
 }
 
 /* ---- texts and marks ---- */
 
 void
-coop_store_rows_text (CoopStore *store, const CoopEvent *ev, const void *body)
+coop_store_rows_text (CoopStore *store, const CoopModel *model, const CoopEvent *ev, const void *body)
 {
   g_autofree char *text = NULL, *value = NULL;
   CoopBind bind;
   switch (ev->kind)
     {
     case COOP_EVENT_META:
-      if (ev->u.meta.key_bytes > 64u * ev->more || ev->u.meta.value_bytes > 64u * ev->more - ev->u.meta.key_bytes)
+      if (body == NULL || ev->u.meta.key_bytes > 64u * ev->more || ev->u.meta.value_bytes > 64u * ev->more - ev->u.meta.key_bytes)
         return;
       text = text_of (body, ev->u.meta.key_bytes, ev->more);
       value = text_of ((const char *) body + ev->u.meta.key_bytes, ev->u.meta.value_bytes, ev->more);
@@ -139,12 +145,34 @@ coop_store_rows_text (CoopStore *store, const CoopEvent *ev, const void *body)
       coop_bind_int (&bind, ev->seq);
       coop_bind_id (&bind, ev->u.stack.parent);
       coop_bind_id (&bind, ev->u.stack.frame);
+      coop_bind_id (&bind, coop_model_shown (model, ev->u.stack.id));
       coop_store_step (store, COOP_STATEMENT_STACK);
     }
 }
 
+static void
+bind_segment (CoopBind *bind, const CoopEvent *ev, const void *body)
+{
+  CoopSegmentBody segment;
+  if (ev->more == 0)
+    {
+      for (guint i = 0; i < 6; i++)
+        coop_bind_null (bind);
+      return;
+    }
+  memcpy (&segment, body, sizeof segment);
+  g_autofree char *private_pool = segment.private_a != 0 || segment.private_b != 0
+    ? g_strdup_printf ("%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT, segment.private_a, segment.private_b) : NULL;
+  coop_bind_int (bind, segment.address);
+  coop_bind_int (bind, segment.stream);
+  sqlite3_bind_text (bind->statement, ++bind->n, private_pool, -1, SQLITE_TRANSIENT);
+  coop_bind_int (bind, (segment.flags & COOP_SEGMENT_SMALL) != 0);
+  coop_bind_int (bind, (segment.flags & COOP_SEGMENT_EXPANDABLE) != 0);
+  coop_bind_id (bind, segment.stack);
+}
+
 void
-coop_store_rows_pool (CoopStore *store, const CoopEvent *ev)
+coop_store_rows_pool (CoopStore *store, const CoopEvent *ev, const void *body)
 {
   CoopBind bind;
   if (ev->kind == COOP_EVENT_POOL)
@@ -169,6 +197,8 @@ coop_store_rows_pool (CoopStore *store, const CoopEvent *ev)
       coop_bind_int (&bind, ev->u.segment.bytes);
     }
   coop_bind_int (&bind, ev->seq);
+  if (ev->u.segment.born)
+    bind_segment (&bind, ev, body);
   coop_store_step (store, id);
 }
 

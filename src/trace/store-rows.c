@@ -7,7 +7,7 @@
 #include "trace/store-private.h"
 
 typedef struct {
-  guint64 id, addr, bytes, requested, tensor, op, born_event, born_ns;
+  guint64 id, addr, bytes, requested, tensor, op, born_event, born_ns, stack;
 } Life;
 
 typedef struct {
@@ -48,6 +48,16 @@ json_array (GString *out, const void *values, guint n)
 
 /* ---- blocks ---- */
 
+/* The body that tells of who asked; all 0 where there is none. */
+static CoopSiteBody
+site_of (const CoopEvent *ev, const void *body, guint before)
+{
+  CoopSiteBody site = { 0 };
+  if (ev->more > before)
+    memcpy (&site, (const guint8 *) body + before * COOP_RECORD_BYTES, sizeof site);
+  return site;
+}
+
 static void
 begin_life (CoopStore *store, const Life *life)
 {
@@ -86,6 +96,7 @@ put_life (CoopStore *store, const Life *life, const CoopEvent *end)
   else
     for (guint i = 0; i < 3; i++)
       coop_bind_null (&bind);
+  coop_bind_id (&bind, life->stack);
   coop_store_step (store, COOP_STATEMENT_BLOCK);
 }
 
@@ -93,7 +104,7 @@ put_life (CoopStore *store, const Life *life, const CoopEvent *end)
 static Life
 end_life (CoopStore *store, guint64 id, guint64 addr, guint64 bytes, guint64 tensor, const CoopEvent *ev)
 {
-  Life life = { id, addr, bytes, 0, tensor, 0, G_MAXUINT64, 0 };
+  Life life = { id, addr, bytes, 0, tensor, 0, G_MAXUINT64, 0, 0 };
   g_autofree Life *known = coop_id_map_get (&store->lives, id);
   if (known != NULL)
     life = *known;
@@ -141,7 +152,7 @@ rows_block (CoopStore *store, const CoopEvent *ev, const void *body)
     {
     case COOP_EVENT_ALLOC:
       life = (Life) { ev->u.alloc.block, ev->u.alloc.addr, ev->u.alloc.bytes, ev->u.alloc.requested, 0,
-                      ev->u.alloc.op, ev->seq, ev->ts };
+                      ev->u.alloc.op, ev->seq, ev->ts, site_of (ev, body, 0).stack };
       begin_life (store, &life);
       break;
     case COOP_EVENT_FREE:
@@ -346,11 +357,11 @@ coop_store_rows (CoopStore *store, const CoopModel *model, const CoopEvent *ev, 
     case COOP_EVENT_STRING:
     case COOP_EVENT_FRAME:
     case COOP_EVENT_STACK:
-      coop_store_rows_text (store, ev, body);
+      coop_store_rows_text (store, model, ev, body);
       break;
     case COOP_EVENT_POOL:
     case COOP_EVENT_SEGMENT:
-      coop_store_rows_pool (store, ev);
+      coop_store_rows_pool (store, ev, body);
       break;
     case COOP_EVENT_POLICY:
       coop_store_row_policy (store, ev);

@@ -50,7 +50,7 @@ void
 coop_store_step (CoopStore *store, CoopStatement id)
 {
   sqlite3_stmt *statement = store->statements[id];
-  if (!coop_store_ok (store))
+  if (!coop_store_ok (store) || store->mute)
     return;
   int result = sqlite3_step (statement);
   if (result != SQLITE_DONE && result != SQLITE_ROW)
@@ -100,6 +100,7 @@ write_totals (CoopStore *store)
     { "op_ns", t->op_ns }, { "replays", t->replays }, { "replay_ns", t->replay_ns },
     { "ooms", t->ooms }, { "step", t->step }, { "missing_events", t->missing },
     { "lost_events", store->lost }, { "repeated_events", store->repeated },
+    { "trimmed_events", store->trimmed }, { "trimmed_ns", store->trimmed_ns },
   };
   for (guint i = 0; i < G_N_ELEMENTS (stats); i++)
     set_stat (store, stats[i].name, stats[i].value);
@@ -107,6 +108,17 @@ write_totals (CoopStore *store)
   coop_bind_text (&bind, "fragmentation", -1);
   coop_bind_real (&bind, t->fragmentation);
   coop_store_step (store, COOP_STATEMENT_STAT);
+  set_stat (store, "peak_event", store->peak_seq);
+  if (store->base >= 0)
+    set_stat (store, "trimmed_to", (guint64) store->base);
+}
+
+/* Somebody removed or moved the file: what is written goes to a place without a name. */
+static gboolean
+is_there (const CoopStore *store)
+{
+  struct stat st;
+  return store->inode == 0 || (stat (store->path, &st) == 0 && st.st_dev == store->device && st.st_ino == store->inode);
 }
 
 static void
@@ -115,6 +127,7 @@ commit (CoopStore *store)
   if (!store->in_batch)
     return;
   coop_store_lod_flush (store);
+  coop_store_trim (store);
   write_totals (store);
   coop_store_room_keep (store);
   exec (store, "COMMIT");
@@ -122,6 +135,10 @@ commit (CoopStore *store)
     return;
   store->in_batch = FALSE;
   store->batched = 0;
+  if (is_there (store))
+    return;
+  coop_store_fail (store, "the file was removed or moved while it was written");
+  store->lost = MAX (store->lost, store->events);
 }
 
 void
@@ -162,14 +179,31 @@ coop_store_append (CoopStore *store, const CoopModel *model, const CoopEvent *ev
       store->repeated++;
       return;
     }
+  CoopEvent slim = *ev;
+  gboolean peak = coop_model_totals (model)->peak > store->totals.peak;
   coop_store_begin (store);
   store->next_seq = ev->seq + 1;
   store->batched++;
-  store->events++;
   store->totals = *coop_model_totals (model);
-  coop_store_rows (store, model, ev, body);
   coop_store_lod_add (store, ev, &store->totals);
-  write_keyframe (store, model, ev->seq);
+  if (store->detail != COOP_DETAIL_FULL)
+    {
+      if (coop_store_slim (store, &slim))
+        {
+          store->events++;
+          coop_model_apply (store->slim, &slim, body, NULL);
+          coop_store_rows (store, store->slim, &slim, body);
+          write_keyframe (store, store->slim, slim.seq);
+        }
+    }
+  else
+    {
+      store->events++;
+      coop_store_rows (store, model, ev, body);
+      write_keyframe (store, model, ev->seq);
+    }
+  if (peak)
+    store->peak_seq = store->detail != COOP_DETAIL_FULL ? store->own_seq - 1 : ev->seq;
   if (store->batched >= BATCH_EVENTS)
     commit (store);
   else if (store->batched % 64 == 0)
@@ -191,6 +225,16 @@ coop_store_set_stat (CoopStore *store, const char *name, gint64 value)
 {
   coop_store_begin (store);
   set_stat (store, name, value);
+}
+
+void
+coop_store_set_wall (CoopStore *store, gint64 start_ns, gint64 end_ns)
+{
+  g_autofree char *sql = g_strdup_printf ("UPDATE session SET start_ns = nullif (%" G_GINT64_FORMAT ", 0), pid = NULL", start_ns);
+  coop_store_begin (store);
+  exec (store, sql);
+  store->end_ns = end_ns;
+  store->walled = TRUE;
 }
 
 guint64
@@ -259,13 +303,15 @@ put_labels (CoopStore *store)
   for (guint i = 0; i < G_N_ELEMENTS (states); i++)
     put_label (store, s, "state", i, states[i]);
   for (guint p = 0; p < COOP_N_PARAMS; p++)
+    put_label (store, s, "param", p, coop_param_info[p].name);
+  for (guint p = 0; p < COOP_N_PARAMS; p++)
     for (guint i = 0; coop_param_info[p].labels != NULL && coop_param_info[p].labels[i] != NULL; i++)
       put_label (store, s, coop_param_info[p].name, i, coop_param_info[p].labels[i]);
   sqlite3_finalize (s);
 }
 
-static void
-prepare_all (CoopStore *store)
+void
+coop_store_prepare (CoopStore *store)
 {
   static const char *const sql[COOP_N_STATEMENTS] = {
 #define X(ID, text) text,
@@ -296,7 +342,7 @@ set_up (CoopStore *store, const char *const *meta)
   exec (store, session);
   if (coop_store_ok (store))
     put_labels (store);
-  prepare_all (store);
+  coop_store_prepare (store);
   if (!coop_store_ok (store))
     return;
   coop_store_set_meta (store, "coopscope", COOP_VERSION);
@@ -340,19 +386,45 @@ make_way (const char *path, GError **error)
   return remove_all (path, error);
 }
 
-static void
-store_free (CoopStore *store)
+CoopStore *
+coop_store_new (const char *path, int lock_fd)
+{
+  CoopStore *store = g_new0 (CoopStore, 1);
+  store->path = g_strdup (path);
+  store->lock_fd = lock_fd;
+  store->rest = g_byte_array_new ();
+  store->text = g_string_new (NULL);
+  coop_id_map_init (&store->lives);
+  coop_id_map_init (&store->running);
+  store->base = -1;
+  return store;
+}
+
+void
+coop_store_free (CoopStore *store)
 {
   for (guint i = 0; i < COOP_N_STATEMENTS; i++)
     sqlite3_finalize (store->statements[i]);
   sqlite3_close (store->db);
   coop_store_unlock (store->path, store->lock_fd);
   coop_store_rows_clear (store);
+  coop_store_trim_clear (store);
+  coop_model_free (store->slim);
   g_byte_array_unref (store->rest);
   g_string_free (store->text, TRUE);
   g_free (store->path);
   g_free (store->why);
   g_free (store);
+}
+
+static void
+remember_file (CoopStore *store)
+{
+  struct stat st;
+  if (stat (store->path, &st) != 0)
+    return;
+  store->device = st.st_dev;
+  store->inode = st.st_ino;
 }
 
 CoopStore *
@@ -366,23 +438,18 @@ coop_store_create (const char *path, const char *const *meta, GError **error)
       coop_store_unlock (path, lock_fd);
       return NULL;
     }
-  CoopStore *store = g_new0 (CoopStore, 1);
-  store->path = g_strdup (path);
-  store->lock_fd = lock_fd;
-  store->rest = g_byte_array_new ();
-  store->text = g_string_new (NULL);
-  coop_id_map_init (&store->lives);
-  coop_id_map_init (&store->running);
+  CoopStore *store = coop_store_new (path, lock_fd);
   if (sqlite3_open_v2 (path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL)
       != SQLITE_OK)
     fail_sqlite (store);
   sqlite3_busy_timeout (store->db, 1000);
   set_up (store, meta);
+  remember_file (store);
   if (!coop_store_ok (store))
     {
       g_set_error (error, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO, "%s: %s", path, store->why);
       remove_all (path, NULL);
-      store_free (store);
+      coop_store_free (store);
       return NULL;
     }
   return store;
@@ -390,14 +457,16 @@ coop_store_create (const char *path, const char *const *meta, GError **error)
 
 /* ---- closing ---- */
 
-
 static void
 write_session (CoopStore *store, CoopRunState state, int exit_code)
 {
   if (!coop_store_ok (store))
     return;
   CoopBind bind = coop_bind (store, COOP_STATEMENT_SESSION);
-  coop_bind_int (&bind, g_get_real_time () * 1000);
+  if (store->walled)
+    coop_bind_id (&bind, (guint64) store->end_ns);
+  else
+    coop_bind_int (&bind, (guint64) g_get_real_time () * 1000);
   coop_bind_int (&bind, state);
   coop_bind_int (&bind, exit_code);
   coop_store_step (store, COOP_STATEMENT_SESSION);
@@ -426,9 +495,15 @@ say_lost (CoopStore *store, CoopRunState state, int exit_code)
 static void
 make_indexes (CoopStore *store)
 {
+  guint done = 0, all = 1;
+  for (const char *at = coop_sql_index; (at = strstr (at, "CREATE INDEX")) != NULL; at++)
+    all++;
   for (const char *rest = coop_sql_index; rest != NULL && *rest != 0 && coop_store_ok (store);)
     {
       sqlite3_stmt *statement = NULL;
+      if (store->closing != NULL)
+        store->closing (store->closing_user, (double) done / all);
+      done += done < all;
       coop_store_begin (store);
       if (sqlite3_prepare_v2 (store->db, rest, -1, &statement, &rest) != SQLITE_OK
           || (statement != NULL && sqlite3_step (statement) != SQLITE_DONE))
@@ -442,6 +517,30 @@ make_indexes (CoopStore *store)
   g_clear_pointer (&store->why, g_free);
 }
 
+/* State and floor take a look at every operator: once, here, and not each time that somebody asks. */
+static void
+keep_floor (CoopStore *store)
+{
+  CoopReader reader = { store->path, store->db, NULL };
+  CoopTraceInfo info = { 0 };
+  if (!coop_reader_floor (&reader, &info, NULL))
+    return;
+  coop_store_begin (store);
+  set_stat (store, "state_bytes", info.state_bytes);
+  set_stat (store, "floor_bytes", info.floor_bytes);
+  commit (store);
+}
+
+/* SQLite leaves its log behind where its file has another name now; all of it is in there, and whoever
+ * opens another file of the old name would take it for that one's. */
+static void
+remove_log (const char *path)
+{
+  g_autofree char *log = g_strconcat (path, "-wal", NULL), *index = g_strconcat (path, "-shm", NULL);
+  unlink (log);
+  unlink (index);
+}
+
 /* One file that can be mailed; a reader that still has it open may keep it from that for now. */
 static void
 make_one_file (CoopStore *store)
@@ -449,6 +548,13 @@ make_one_file (CoopStore *store)
   sqlite3_busy_timeout (store->db, 200);
   sqlite3_wal_checkpoint_v2 (store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
   sqlite3_exec (store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+}
+
+void
+coop_store_set_closing (CoopStore *store, void (*closing) (gpointer user, double part), gpointer user)
+{
+  store->closing = closing;
+  store->closing_user = user;
 }
 
 gboolean
@@ -462,6 +568,7 @@ coop_store_close (CoopStore *store, CoopRunState state, int exit_code, GError **
   if (whole)
     {
       make_indexes (store);
+      keep_floor (store);
       coop_store_begin (store);
       coop_store_room_end (store);
       commit (store);
@@ -473,6 +580,8 @@ coop_store_close (CoopStore *store, CoopRunState state, int exit_code, GError **
       say_lost (store, state, exit_code);
     }
   make_one_file (store);
-  store_free (store);
+  if (!is_there (store))
+    remove_log (store->path);
+  coop_store_free (store);
   return whole;
 }

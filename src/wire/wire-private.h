@@ -24,6 +24,7 @@ typedef struct {
 
   alignas (COOP_LINE) _Atomic uint32_t target_state;   /* CoopTargetState */
   _Atomic int32_t target_pid;                          /* 0: unclaimed */
+  _Atomic uint32_t turned_away;                        /* other processes that wanted it */
 
   alignas (COOP_LINE) _Atomic uint64_t head;           /* bytes ever written */
   _Atomic uint64_t pushed, dropped;                    /* events */

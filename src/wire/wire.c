@@ -225,9 +225,19 @@ coop_wire_claim (CoopWire *wire)
 {
   int32_t nobody = 0;
   if (!atomic_compare_exchange_strong (&wire->header->target_pid, &nobody, (int32_t) getpid ()))
-    return COOP_WIRE_CLAIMED;
+    {
+      if (nobody != (int32_t) getpid ())
+        atomic_fetch_add (&wire->header->turned_away, 1);
+      return COOP_WIRE_CLAIMED;
+    }
   atomic_store (&wire->header->target_state, COOP_TARGET_RUNNING);
   return COOP_WIRE_OK;
+}
+
+unsigned
+coop_wire_turned_away (const CoopWire *wire)
+{
+  return atomic_load (&wire->header->turned_away);
 }
 
 void

@@ -62,6 +62,8 @@ const char *coop_wire_strerror (CoopWireError error);
 
 /* Target: takes the ring for this process, once. */
 CoopWireError coop_wire_claim (CoopWire *wire);
+/* Other processes that came to claim it after that, and run unmanaged. */
+unsigned coop_wire_turned_away (const CoopWire *wire);
 /* Target: good-bye, after END was pushed. A GAP that is still due is told; for that alone it may wait
  * a second for a consumer that moves. */
 void coop_wire_end (CoopWire *wire);
