@@ -366,11 +366,14 @@ let_go_early (CoopPlay *play, guint32 line)
 static void
 stress (CoopPlay *play)
 {
-  gint64 every = coop_engine_policy (play->engine)->v[COOP_PARAM_STRESS].i;
+  const CoopPolicy *policy = coop_engine_policy (play->engine);
+  gint64 every = policy->v[COOP_PARAM_STRESS].i;
   if (every <= 0 || ++play->since_stress < (guint64) every)
     return;
   play->since_stress = 0;
   coop_play_evict_all (play);
+  if (policy->v[COOP_PARAM_COMPACT].i)
+    compact (play, NULL);
 }
 
 /* One that writes in place has one attempt. */

@@ -11,6 +11,7 @@ typedef struct {
   CoopStore *store;
   guint64 faults;
   char *fault;      /* the first */
+  CoopSink also;
 } Recorder;
 
 static void
@@ -26,7 +27,10 @@ apply (Recorder *r, const CoopEvent *ev, const void *body)
 static void
 sink (void *user, CoopEvent *ev, const void *body)
 {
-  apply (user, ev, body);
+  Recorder *r = user;
+  apply (r, ev, body);
+  if (r->also.emit != NULL)
+    r->also.emit (r->also.user, ev, body);
 }
 
 static void
@@ -68,7 +72,9 @@ coop_play_record (const CoopProgram *program, const CoopPlayOptions *options, co
   if (r.store == NULL)
     return FALSE;
   CoopPlayOptions with = *options;
+  coop_store_set_wall (r.store, 0, 0);   /* when it was played is no part of it: traces are identical */
   r.model = coop_model_new ();
+  r.also = options->sink;
   with.sink = (CoopSink) { sink, &r };
   coop_play (program, &with, out);
   say_end (&r, out);

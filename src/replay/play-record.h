@@ -5,7 +5,7 @@
 
 #include "replay/play.h"
 
-/* As coop_play; options->sink is not used. FALSE: the file could not be made or written; if the
+/* As coop_play; options->sink gets each event after the file has it. FALSE: the file could not be made or written; if the
  * program was played, *out holds what came of it (else it is left alone). */
 gboolean coop_play_record (const CoopProgram *program, const CoopPlayOptions *options, const char *path,
                            CoopPlayOutcome *out, GError **error);

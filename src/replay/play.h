@@ -40,12 +40,18 @@ typedef struct {
   guint64 line;              /* lines of the program that were played */
   guint64 plain_ns;          /* cost of the operators played, each once */
   guint64 cost_ns;           /* with recomputation */
-  double overhead;           /* cost / plain; NaN if nothing was played */
+  guint64 moves, moved_bytes;   /* since the first operator */
+  guint64 move_ns;           /* their copies, at the rate of the program's machine; 0 if it does not say */
+  guint64 device_ns;         /* pages moved, segments given back */
+  double overhead;           /* (cost + move + device) / plain; NaN if nothing was played */
   guint64 events, thrashing; /* thrashing: tensors brought back too often */
   CoopTotals totals;
   CoopOom oom;               /* of the request that failed */
   const char *fault;         /* coop_engine_check at the end; NULL: all is well. Static */
 } CoopPlayOutcome;
+
+/* The policy reckons with what the program's machine copies, if the program says it. */
+void coop_play_copy_rate (const CoopProgram *program, CoopPolicy *policy);
 
 void coop_play (const CoopProgram *program, const CoopPlayOptions *options, CoopPlayOutcome *outcome);
 

@@ -548,6 +548,17 @@ read_set (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
   return wrong (r, "unknown source \"%s\"", text_at (v, 2));
 }
 
+static void
+read_machine (CoopProgram *p, const CoopJsonValue *machine)
+{
+  const CoopJsonValue *rate = coop_json_member (machine, "bandwidth");
+  if (rate == NULL || rate->type != COOP_JSON_NUMBER || !(rate->d > 0))
+    return;
+  p->copy_rate = rate->d / 2e9;
+  coop_json_whole (machine, "launch_ns", &p->launch_ns);
+  p->launch_ns = MIN (p->launch_ns, COOP_MAX_COST);
+}
+
 static gboolean
 read_meta (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
 {
@@ -562,6 +573,8 @@ read_meta (Reader *r, const CoopJsonValue *line, const CoopJsonValue *v)
     }
   coop_json_whole (v, "peak", &r->p->stated_peak);
   coop_json_whole (v, "capacity", &r->p->capacity);
+  if (coop_json_member (v, "machine") != NULL)
+    read_machine (r->p, coop_json_member (v, "machine"));
   if (policy == NULL || policy->type != COOP_JSON_OBJECT)
     return TRUE;
   const CoopJsonValue *member = coop_json_first (policy);

@@ -42,6 +42,12 @@ add_meta (GString *out, const CoopProgram *p)
     g_string_append_printf (out, ",\"peak\":%" G_GUINT64_FORMAT, p->stated_peak);
   if (p->capacity != 0)
     g_string_append_printf (out, ",\"capacity\":%" G_GUINT64_FORMAT, p->capacity);
+  if (p->copy_rate > 0)
+    {
+      char text[G_ASCII_DTOSTR_BUF_SIZE];
+      g_string_append_printf (out, ",\"machine\":{\"bandwidth\":%s,\"launch_ns\":%" G_GUINT64_FORMAT "}",
+                              g_ascii_formatd (text, sizeof text, "%.17g", p->copy_rate * 2e9), p->launch_ns);
+    }
   if (p->has_policy)
     add_policy (out, &p->policy);
   g_string_append (out, "}}");

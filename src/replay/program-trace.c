@@ -168,7 +168,8 @@ static void
 on_search (Reader *r, const CoopEvent *ev, const CoopSearchBody *body)
 {
   Open *open = find_open (r, body->op);
-  if (open != NULL && ev->u.search.victims == 0)
+  /* a window may be made of moves alone */
+  if (open != NULL && ev->u.search.victims == 0 && ev->u.search.lo == COOP_NO_ADDR)
     open->refused = TRUE;
   if (ev->u.search.need == 0)   /* all that may go: no request */
     host_acted (r);
@@ -589,10 +590,11 @@ read_events (Reader *r, CoopReader *reader, const char *path, GError **error)
   if (r->gap)
     g_set_error (error, COOP_PROGRAM_ERROR, COOP_PROGRAM_ERROR_GAPS,
                  "%s has a gap: events are missing, so what the run asked for is not known", path);
-  else if (r->p->ops == 0)
+  else if (r->p->ops == 0 && r->p->n_blocks == 0)
     g_set_error (error, COOP_PROGRAM_ERROR, COOP_PROGRAM_ERROR_DAMAGED, "%s: there is no operator in it",
                  path);
-  return !r->gap && r->p->ops > 0;
+  /* Blocks without operators, of somebody else's recorder, can be laid out again, if not recomputed. */
+  return !r->gap && (r->p->ops > 0 || r->p->n_blocks > 0);
 }
 
 CoopProgram *
@@ -601,6 +603,16 @@ coop_program_from_trace (const char *path, GError **error)
   CoopReader *reader = coop_reader_open (path, error);
   if (reader == NULL)
     return NULL;
+  coop_reader_hold (reader);
+  guint64 first;
+  if (coop_reader_trimmed (reader, &first, NULL) || coop_reader_detail (reader) != COOP_DETAIL_FULL)
+    {
+      g_set_error (error, COOP_PROGRAM_ERROR, COOP_PROGRAM_ERROR_GAPS, "%s: %s, so it is no program", path,
+                   coop_reader_detail (reader) != COOP_DETAIL_FULL ? "operators were not recorded (--trace-detail)"
+                                                                   : "its beginning was given up (--trace-limit)");
+      coop_reader_free (reader);
+      return NULL;
+    }
   g_autofree char *name = g_path_get_basename (path);
   if (g_str_has_suffix (name, ".coop"))
     name[strlen (name) - 5] = 0;

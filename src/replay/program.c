@@ -2,6 +2,7 @@
 /* Program: the structure, and which reader a file is for. */
 #include "replay/program-private.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -210,6 +211,13 @@ coop_program_load (const char *path, GError **error)
 {
   CoopLines lines = { 0 };
   g_autoptr (GError) inner = NULL;
+  GStatBuf st;
+  if (g_stat (path, &st) == 0 && !S_ISREG (st.st_mode) && !S_ISDIR (st.st_mode))
+    { /* it is looked at twice */
+      g_set_error (error, COOP_PROGRAM_ERROR, COOP_PROGRAM_ERROR_IO,
+                   "%s is no regular file: what comes out of a pipe or a device has to be written to one first", path);
+      return NULL;
+    }
   if (is_database (path))
     return coop_program_from_trace (path, error);
   if (!coop_lines_open (&lines, path, error))

@@ -6,7 +6,8 @@
  * It comes from JSON lines (.jsonl, .jsonl.gz), from a trace with operators (.coop), or from a log of
  * DTR's simulator. JSON lines, one object each:
  *
- *   {"meta":{"name":..,"peak":..}}               first; every key may be missing
+ *   {"meta":{"name":..,"peak":..}}               first; every key may be missing; "machine": "bandwidth"
+ *                                                (bytes a s) and "launch_ns" price the copies of moves
  *   {"const":[id,bytes]}                         exists before the step, never evicted
  *   {"op":name,"in":[ids],"out":[[id,bytes]..],"mut":[ids],"cost":ns}   ids are storages; mut, a part
  *                                                of in, is written in place
@@ -108,6 +109,8 @@ typedef struct {
   guint64 constant;          /* bytes of constants before the first operator, rounded to 512 */
   guint64 stated_peak;       /* as the file says; 0 if it does not */
   guint64 capacity;          /* of the pool it was recorded in; 0 unknown */
+  double copy_rate;          /* bytes a ns that its machine copies (read and written again); 0 unknown */
+  guint64 launch_ns;         /* what a copy takes beside */
   gboolean has_policy;       /* of the recorded run */
   CoopPolicy policy;
   GHashTable *name_index;

@@ -4,6 +4,7 @@
  *   report.c       rows -> programs and series; writes the files
  *   report-svg.c   one chart
  *   report-text.c  tables: CSV, Markdown, HTML
+ *   report-matrix.c  evictors x allocators, and page sizes
  */
 #ifndef COOP_REPORT_PRIVATE_H
 #define COOP_REPORT_PRIVATE_H
@@ -50,6 +51,19 @@ typedef enum { COOP_CHART_OVERHEAD, COOP_CHART_FRAGMENTATION, COOP_CHART_EVICTIO
 const char *coop_report_chart_name (CoopReportChart chart);   /* "overhead" */
 /* FALSE: nothing to draw. */
 gboolean coop_report_svg (GString *out, const CoopReportProgram *program, CoopReportChart chart);
+
+/* One row of a table. */
+typedef void (*CoopReportRow) (GString *out, guint n, const char *const *cells);
+
+typedef struct CoopReportMatrix CoopReportMatrix;
+CoopReportMatrix *coop_report_matrix_new (const CoopReport *report);
+void coop_report_matrix_free (CoopReportMatrix *matrix);
+guint coop_report_matrix_columns (const CoopReportMatrix *matrix);
+/* row NULL: the head alone */
+void coop_report_matrix (GString *out, const CoopReportMatrix *matrix, CoopReportRow head, CoopReportRow row);
+/* FALSE: fewer than two page sizes. */
+gboolean coop_report_pages_svg (GString *out, const CoopReportMatrix *matrix);
+void coop_report_matrix_csv (GString *out, const CoopReport *report);
 
 void coop_report_runs_csv (GString *out, const CoopReport *report);
 void coop_report_minimum_csv (GString *out, const CoopReport *report);

@@ -12,10 +12,8 @@ static const char note[]
     = "Overhead is the cost of all operators with recomputation over that without; a dash is a run that failed, "
       "blank is a ratio that is not in the sweep. Minimum: the smallest ratio that finished. All to: the smallest "
       "down to which all finished; whether a run finishes is not monotonic in the ratio. Costs are those of the "
-      "recorded programs, nothing is run; the copies of moves (compaction, state placed low) are counted in runs.csv and "
-      "cost nothing here.";
-
-typedef void (*Row) (GString *out, guint n, const char *const *cells);
+      "recorded programs, nothing is run; copies of "
+      "moves are priced where a program says what its machine copies.";
 
 /* ---- cells ---- */
 
@@ -35,7 +33,7 @@ overhead_text (const CoopReportSeries *s, gint64 ppm)
 }
 
 static void
-each_series (GString *out, const CoopReport *report, Row row)
+each_series (GString *out, const CoopReport *report, CoopReportRow row)
 {
   for (guint i = 0; i < report->programs->len; i++)
     {
@@ -56,7 +54,7 @@ each_series (GString *out, const CoopReport *report, Row row)
 }
 
 static void
-header (GString *out, Row row)
+header (GString *out, CoopReportRow row)
 {
   const char *cells[4 + G_N_ELEMENTS (ratios)] = { "program", "policy", "minimum", "all to", "0.9", "0.8", "0.7",
                                                    "0.6", "0.5", "0.4", "0.3", "0.2" };
@@ -96,6 +94,14 @@ coop_report_minimum_csv (GString *out, const CoopReport *report)
 {
   header (out, csv_row);
   each_series (out, report, csv_row);
+}
+
+void
+coop_report_matrix_csv (GString *out, const CoopReport *report)
+{
+  CoopReportMatrix *m = coop_report_matrix_new (report);
+  coop_report_matrix (out, m, csv_row, csv_row);
+  coop_report_matrix_free (m);
 }
 
 static void
@@ -159,6 +165,28 @@ md_row (GString *out, guint n, const char *const *cells)
   g_string_append (out, " |\n");
 }
 
+static void
+md_nothing (GString *out, guint n, const char *const *cells)
+{
+}
+
+static const char matrix_note[]
+    = "Mean overhead over all programs and the ratios from 0.4 to below 1 (geometric; a failure counts as 3); in brackets the "
+      "share that finished, if not all; from: mean of the smallest ratios that finished.";
+
+static void
+md_matrix (GString *out, const CoopReport *report)
+{
+  CoopReportMatrix *m = coop_report_matrix_new (report);
+  g_string_append_printf (out, "\n## Evictors and allocators\n\n%s\n\n", matrix_note);
+  coop_report_matrix (out, m, md_row, NULL);
+  for (guint i = 0; i < coop_report_matrix_columns (m); i++)
+    g_string_append (out, i == 0 ? "|---" : "|--:");
+  g_string_append (out, "|\n");
+  coop_report_matrix (out, m, md_nothing, md_row);
+  coop_report_matrix_free (m);
+}
+
 void
 coop_report_markdown (GString *out, const CoopReport *report)
 {
@@ -168,6 +196,7 @@ coop_report_markdown (GString *out, const CoopReport *report)
     g_string_append (out, i < 2 ? "|---" : "|--:");
   g_string_append (out, "|\n");
   each_series (out, report, md_row);
+  md_matrix (out, report);
   g_string_append_c (out, '\n');
   for (guint i = 0; i < report->programs->len; i++)
     {
@@ -211,6 +240,17 @@ html_row (GString *out, guint n, const char *const *cells)
 }
 
 static void
+html_matrix (GString *out, const CoopReport *report)
+{
+  CoopReportMatrix *m = coop_report_matrix_new (report);
+  g_string_append_printf (out, "<h2>Evictors and allocators</h2>\n<p>%s</p>\n<div class='wide'><table>\n", matrix_note);
+  coop_report_matrix (out, m, html_head, html_row);
+  g_string_append (out, "</table></div>\n");
+  coop_report_pages_svg (out, m);
+  coop_report_matrix_free (m);
+}
+
+static void
 html_program (GString *out, const CoopReportProgram *p)
 {
   char peak[32];
@@ -232,6 +272,7 @@ coop_report_html (GString *out, const CoopReport *report)
   g_string_append (out, "</thead><tbody>\n");
   each_series (out, report, html_row);
   g_string_append (out, "</tbody></table></div>\n");
+  html_matrix (out, report);
   for (guint i = 0; i < report->programs->len; i++)
     html_program (out, report->programs->pdata[i]);
   g_string_append (out, "</body></html>\n");

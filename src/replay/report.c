@@ -189,8 +189,13 @@ write_all (const CoopReport *report, const char *folder, GError **error)
     const char *name;
     void (*write) (GString *out, const CoopReport *report);
   } files[] = { { "runs.csv", coop_report_runs_csv }, { "minimum.csv", coop_report_minimum_csv },
-                { "report.md", coop_report_markdown }, { "index.html", coop_report_html } };
+                { "matrix.csv", coop_report_matrix_csv }, { "report.md", coop_report_markdown }, { "index.html", coop_report_html } };
   g_autoptr (GString) text = g_string_new (NULL);
+  CoopReportMatrix *matrix = coop_report_matrix_new (report);
+  gboolean pages = coop_report_pages_svg (text, matrix);
+  coop_report_matrix_free (matrix);
+  if (pages && !write_file (folder, "page-size.svg", text, error))
+    return FALSE;
   for (guint i = 0; i < G_N_ELEMENTS (files); i++)
     {
       files[i].write (text, report);

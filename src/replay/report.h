@@ -6,7 +6,7 @@
 
 #include "trace/sweep-store.h"
 
-/* Writes index.html, *.svg, runs.csv, minimum.csv and report.md into the folder, which is made if it is
+/* Writes index.html, *.svg, runs.csv, minimum.csv, matrix.csv and report.md into the folder, which is made if it is
  * not there. Files of these names are replaced. *n_runs (may be NULL): how many rows it rests on. */
 gboolean coop_report_write (CoopSweepStore *store, const char *folder, guint *n_runs, GError **error);
 

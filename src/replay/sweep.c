@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #define PROGRESS_US 200000
 
@@ -19,6 +20,7 @@ typedef struct {
   const char *settings;
   CoopPlayOutcome out;
   gint64 wall_us;
+  double busy;             /* seconds of processor time */
 } Job;
 
 typedef struct {
@@ -182,6 +184,7 @@ policy_for (const Job *job, CoopPolicy *policy)
   g_auto (GStrv) sets = g_strsplit (job->settings, " ", -1);
   coop_policy_init (policy);
   coop_policy_preset (policy, (CoopEvictorName) job->evictor);
+  coop_play_copy_rate (job->program->program, policy);
   policy->v[COOP_PARAM_ALLOCATOR].i = job->allocator;
   for (guint i = 0; sets[i] != NULL; i++)
     {
@@ -202,6 +205,14 @@ keep_on (gpointer user, double part)
   return !g_atomic_int_get (&((Sweep *) user)->stop);
 }
 
+static double
+thread_seconds (void)
+{
+  struct timespec t;
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
 static void
 work (gpointer data, gpointer user)
 {
@@ -209,6 +220,7 @@ work (gpointer data, gpointer user)
   Sweep *sweep = user;
   CoopPlayOptions options;
   gint64 began = g_get_monotonic_time ();
+  double busy = thread_seconds ();
   coop_play_options_init (&options);
   policy_for (job, &options.policy);
   options.most = sweep->options->most;
@@ -217,6 +229,7 @@ work (gpointer data, gpointer user)
   options.user = sweep;
   coop_play (job->program->program, &options, &job->out);
   job->wall_us = g_get_monotonic_time () - began;
+  job->busy = thread_seconds () - busy;
   g_async_queue_push (sweep->done, job);
 }
 
@@ -265,7 +278,7 @@ store_job (Sweep *sweep, const Job *job, GError **error)
   row.evictions = t->evictions;
   row.evicted_bytes = t->evicted_bytes;
   row.searches = t->searches;
-  row.moves = t->moves;
+  row.moves = o->moves;
   row.search_ns = sweep->options->measure ? (gint64) t->search_ns : -1;
   row.fragmentation = t->searches > 0 ? t->fragmentation : NAN;
   row.steps = steps_of (t);
@@ -274,7 +287,7 @@ store_job (Sweep *sweep, const Job *job, GError **error)
   sweep->totals->ok += o->result == COOP_PLAY_OK && o->fault == NULL;
   sweep->totals->failed += o->result != COOP_PLAY_OK || o->fault != NULL;
   sweep->totals->steps += row.steps;
-  sweep->totals->busy_seconds += (double) job->wall_us / 1e6;
+  sweep->totals->busy_seconds += job->busy;
   return coop_sweep_add (sweep->store, &row, error);
 }
 

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
   guint64 runs, ok, failed, skipped;   /* skipped: there already */
   guint64 steps;                       /* engine events of the runs */
-  double seconds, busy_seconds;        /* busy: summed over threads */
+  double seconds, busy_seconds;        /* busy: processor time of the runs */
   gboolean stopped;
 } CoopSweepTotals;
 
