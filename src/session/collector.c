@@ -55,6 +55,16 @@ tell_lost (CoopSession *self)
 }
 
 static void
+tell_trimmed (CoopSession *self)
+{
+  if (self->store == NULL || self->trim_told || coop_store_trimmed (self->store) == 0)
+    return;
+  self->trim_told = TRUE;
+  coop_session_say (self, "the trace has reached its limit (--trace-limit): it keeps the latest events from now on, "
+                    "and is no program any more");
+}
+
+static void
 tell_dropped (CoopSession *self, gboolean last)
 {
   CoopRingStats stats;
@@ -63,6 +73,21 @@ tell_dropped (CoopSession *self, gboolean last)
     return;
   self->dropped_told = stats.dropped;
   coop_session_say (self, "%" G_GUINT64_FORMAT " events were dropped: the ring was full", stats.dropped);
+}
+
+/* At the first, and at the end how many there were. */
+static void
+tell_turned_away (CoopSession *self, gboolean last)
+{
+  guint n = coop_wire_turned_away (self->wire);
+  if (n <= self->turned_away_told || (self->turned_away_told > 0 && !last))
+    return;
+  if (self->turned_away_told > 0)
+    coop_session_say (self, "%u processes in all ran outside the budget", n);
+  else
+    coop_session_say (self, "another process of this script makes tensors; the budget and the trace are those of "
+                      "process %d alone, the other runs as without Coopscope", coop_session_get_pid (self));
+  self->turned_away_told = n;
 }
 
 /* What was dropped last, when the target had no room or time to tell it. */
@@ -108,7 +133,9 @@ between (CoopSession *self, long n, gint64 output_due)
   coop_session_publish (self, FALSE);
   coop_session_measure (self, n < BATCH);
   tell_lost (self);
+  tell_trimmed (self);
   tell_dropped (self, FALSE);
+  tell_turned_away (self, FALSE);
   if (!self->hello && !self->hello_told && now - self->started > HELLO_US && self->child != NULL)
     tell_no_hello (self, FALSE);
   if (now < output_due)
@@ -206,14 +233,25 @@ write_stats (CoopSession *self)
 }
 
 static void
+on_closing (gpointer user, double part)
+{
+  CoopSession *self = user;
+  pthread_mutex_lock (&self->frame_lock);
+  self->health.closing = MAX (part, 1e-3);
+  pthread_mutex_unlock (&self->frame_lock);
+}
+
+static void
 close_store (CoopSession *self, CoopRunState state, int code)
 {
   g_autoptr (GError) error = NULL;
   if (self->store == NULL)
     return;
   write_stats (self);
+  tell_trimmed (self);
   gboolean said = self->lost_told;
   tell_lost (self);
+  coop_store_set_closing (self->store, on_closing, self);
   if (!coop_store_close (g_steal_pointer (&self->store), state, code, &error) && !said
       && !self->lost_told)
     coop_session_say (self, "the trace is incomplete: %s", error->message);
@@ -233,6 +271,7 @@ coop_session_collector (gpointer session)
   if (sane)
     close_gap (self);
   tell_dropped (self, TRUE);
+  tell_turned_away (self, TRUE);
   if (!self->hello && !self->hello_told && self->child != NULL && !g_atomic_int_get (&self->quit))
     tell_no_hello (self, TRUE);
   coop_session_publish (self, TRUE);

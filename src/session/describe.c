@@ -89,3 +89,12 @@ coop_session_describe_block (CoopSession *self, guint64 block)
   coop_frame_unref (frame);
   return text;
 }
+
+char *
+coop_session_name (CoopSession *self, CoopNameKind kind, guint64 id)
+{
+  pthread_mutex_lock (&self->lock);
+  char *text = coop_model_name (self->model, kind, id);
+  pthread_mutex_unlock (&self->lock);
+  return text;
+}

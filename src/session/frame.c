@@ -16,6 +16,7 @@ copy_last_eviction (CoopFrame *frame, CoopModel *model)
   frame->search_hi = last->hi;
   frame->search_cost = last->body.cost;
   frame->search_next_cost = last->body.next_cost;
+  frame->search = last->body;
   frame->n_victims = last->n_victims;
   frame->victims = g_memdup2 (last->victims, sizeof (CoopVictim) * last->n_victims);
   frame->need = last->need;

@@ -48,7 +48,10 @@ open_trace (CoopSession *self, const CoopRunOptions *options, GError **error)
                                        : default_trace (self, options->cwd);
   self->store = coop_store_create (self->trace, meta, &problem);
   if (self->store != NULL)
-    return TRUE;
+    {
+      coop_store_set_limits (self->store, options->trace_limit, options->trace_detail);
+      return TRUE;
+    }
   if (g_error_matches (problem, COOP_TRACE_ERROR, COOP_TRACE_ERROR_IO))
     {
       coop_session_say (self, "no trace is written: %s", problem->message);

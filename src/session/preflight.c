@@ -207,12 +207,13 @@ has_package (const char *dir)
   return g_file_test (file, G_FILE_TEST_EXISTS);
 }
 
-/* Beside the executable, built or installed: <build>/src/cli, <build>/ui, <build>/tests/x, bin. */
+/* Beside the executable, built or installed: <build>/src/cli, <build>/ui, <build>/tests/x, bin; in a wheel
+ * site-packages/coopscope/_bin. */
 static char *
 beside_executable (void)
 {
   static const char *const ways[] = { "../torch/python", "../src/torch/python",
-                                      "../../src/torch/python", "../lib/coopscope/python" };
+                                      "../../src/torch/python", "../lib/coopscope/python", "../.." };
   g_autofree char *exe = g_file_read_link ("/proc/self/exe", NULL);
   if (exe == NULL)
     return NULL;
@@ -243,7 +244,7 @@ coop_python_environ (char **env, const char *dir)
 {
   const char *old = g_environ_getenv (env, "PYTHONPATH");
   g_autofree char *site = g_build_filename (dir, "coopscope", "_site", NULL);
-  g_autofree char *path = old != NULL && old[0] != 0 ? g_strjoin (":", site, dir, old, NULL)
-                                                    : g_strjoin (":", site, dir, NULL);
+  /* the folder alone: it puts `dir`, which may be a site-packages, behind all others */
+  g_autofree char *path = old != NULL && old[0] != 0 ? g_strjoin (":", site, old, NULL) : g_strdup (site);
   return g_environ_setenv (env, "PYTHONPATH", path, TRUE);
 }

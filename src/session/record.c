@@ -46,7 +46,7 @@ coop_session_remember (CoopSession *self, const CoopEvent *ev, const void *body)
 static void
 tell_warning (CoopSession *self, const CoopEvent *ev, const void *body)
 {
-  if (self->messages >= MESSAGES_MAX)
+  if (self->messages >= MESSAGES_MAX || (self->terminal && ev->u.warning.code == COOP_WARNING_TOLD))
     return;
   g_autofree char *text = coop_model_describe (self->model, ev, body);
   coop_session_post (self, COOP_SIGNAL_MESSAGE, text, FALSE);
@@ -85,6 +85,8 @@ coop_session_apply (CoopSession *self, const CoopEvent *ev, const void *body)
     tell_fault (self, ev, detail);
   if (ev->kind == COOP_EVENT_WARNING)
     tell_warning (self, ev, body);
+  if (self->rehearsing != NULL)
+    coop_rehearsing_apply (self, self->rehearsing, ev);
   self->end_seen |= ev->kind == COOP_EVENT_END;
   self->next_seq = coop_model_totals (self->model)->seq + 1;
   self->events++;

@@ -16,6 +16,8 @@
 
 #define COOP_RECENT_EVENTS 1024
 
+typedef struct _CoopRehearsing CoopRehearsing;
+
 typedef enum { COOP_SIGNAL_STATE, COOP_SIGNAL_OUTPUT, COOP_SIGNAL_MESSAGE } CoopSessionSignal;
 
 /* One captured stream of the child: a memfd that the child appends to and we read behind it. A pipe
@@ -36,6 +38,7 @@ struct _CoopSession {
   char *trace;             /* absolute; NULL: untraced */
   int pid;                 /* followed when there is no child; 0: whoever claims the wire */
   int stops;               /* asked to stop so often */
+  gboolean terminal;       /* shared with the target, which says there what it has to say */
   gboolean attached;       /* follows a trace written by another */
   GThread *thread;
 
@@ -59,10 +62,12 @@ struct _CoopSession {
   CoopReader *reader;
   guint64 generation, frame_seq, next_seq;
   guint64 dropped_told, faults;
-  gboolean lost_told, hello, hello_told, end_seen;
+  guint turned_away_told;
+  gboolean trim_told, lost_told, hello, hello_told, end_seen;
   gint64 started, ring_empty, rate_since;
   guint64 rate_events, events;
   guint messages;
+  CoopRehearsing *rehearsing;   /* NULL: not asked for */
   CoopCapture output[2];   /* stdout, stderr */
 };
 
@@ -82,6 +87,10 @@ void coop_session_apply (CoopSession *self, const CoopEvent *ev, const void *bod
 void coop_session_remember (CoopSession *self, const CoopEvent *ev, const void *body);   /* under lock */
 void coop_session_publish (CoopSession *self, gboolean always);
 void coop_session_measure (CoopSession *self, gboolean empty);
+/* rehearsal.c: the collector's, but for a thread of its own */
+CoopRehearsing *coop_rehearsing_new (double share);
+void coop_rehearsing_free (CoopRehearsing *rehearsing);   /* waits for its thread: some ms */
+void coop_rehearsing_apply (CoopSession *self, CoopRehearsing *rehearsing, const CoopEvent *ev);
 /* collector.c, attach.c: thread functions */
 gpointer coop_session_collector (gpointer session);
 gpointer coop_session_follower (gpointer session);

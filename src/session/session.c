@@ -34,6 +34,7 @@ coop_session_finalize (GObject *object)
 {
   CoopSession *self = COOP_SESSION (object);
   coop_session_close_output (self);
+  coop_rehearsing_free (self->rehearsing);
   if (self->store != NULL)   /* it never came to run */
     coop_store_close (self->store, COOP_RUN_INTERRUPTED, 0, NULL);
   g_clear_pointer (&self->reader, coop_reader_free);
@@ -85,6 +86,7 @@ coop_run_options_init (CoopRunOptions *options)
 {
   memset (options, 0, sizeof *options);
   coop_policy_init (&options->policy);
+  options->trace_limit = COOP_TRACE_LIMIT;
 }
 
 void
@@ -102,6 +104,9 @@ coop_session_start (const CoopRunOptions *options, GError **error)
 {
   g_autoptr (CoopSession) self = g_object_new (COOP_TYPE_SESSION, NULL);
   self->argv = g_strdupv (options->argv);
+  self->terminal = options->terminal;
+  if (options->rehearse > 0)
+    self->rehearsing = coop_rehearsing_new (options->rehearse);
   coop_python_line_parse (self->argv, &self->line);
   if (!coop_session_launch (self, options, error))
     return NULL;
@@ -124,10 +129,12 @@ coop_session_collect (int fd, const char *trace, int pid, GError **error)
       return NULL;
     }
   self->pid = pid;
+  self->terminal = TRUE;
   self->trace = g_canonicalize_filename (trace, NULL);
   self->store = coop_store_create (self->trace, meta, error);
   if (self->store == NULL)
     return NULL;
+  coop_store_set_limits (self->store, COOP_TRACE_LIMIT, COOP_DETAIL_FULL);
   coop_wire_set_trace (self->wire, self->trace);
   self->thread = g_thread_new ("coop-collector", coop_session_collector, self);
   return g_steal_pointer (&self);

@@ -19,6 +19,8 @@ typedef enum {
 } CoopSessionError;
 GQuark coop_session_error_quark (void);
 
+#define COOP_TRACE_LIMIT (G_GUINT64_CONSTANT (4) << 30) /* unless told otherwise */
+
 typedef struct {
   char **argv;          /* command and arguments */
   char **envp;          /* NULL: inherit; entries KEY=VALUE are added to what is inherited */
@@ -26,7 +28,10 @@ typedef struct {
   char *trace;          /* path, or NULL: a name made from the script's and the time, in cwd */
   CoopPolicy policy;
   gsize ring_bytes;     /* 0: default */
+  guint64 trace_limit;  /* bytes that the trace may take, 4 GiB by default; 0: no limit */
+  CoopTraceDetail trace_detail;
   gboolean terminal;    /* the child shares our terminal (coop run); else its output is captured */
+  double rehearse;      /* share of one core for trying other policies while it runs; 0: none */
   gboolean checked;     /* coop_session_check has been asked */
 } CoopRunOptions;
 void coop_run_options_init (CoopRunOptions *options);
@@ -52,6 +57,7 @@ typedef struct {
   /* last eviction, as drawn on the map; victims may be empty */
   guint64 search_seq, search_need, search_lo, search_hi;
   double search_cost, search_next_cost;
+  CoopSearchBody search;
   guint n_victims;
   CoopVictim *victims;
   gboolean has_oom;
@@ -109,6 +115,9 @@ char *coop_session_describe_block (CoopSession *session, guint64 block);
 /* The same as of a frame of this session, so that the words fit what is drawn of it. */
 char *coop_session_describe_in (CoopSession *session, const CoopFrame *frame, guint64 block);
 
+/* As coop_model_name, of the session's model. Any thread. */
+char *coop_session_name (CoopSession *session, CoopNameKind kind, guint64 id);
+
 void coop_session_set_param (CoopSession *session, CoopParam param, CoopValue value, CoopSource source);
 void coop_session_set_policy (CoopSession *session, const CoopPolicy *policy, guint64 mask,
                               CoopSource source);
@@ -118,6 +127,7 @@ void coop_session_signal (CoopSession *session, int signum);
 
 typedef struct {
   double events_per_s, lag_ms, ring_fill;
+  double closing;       /* 0: not yet; else how much of the trace's end, indexes, is done */
   guint64 dropped, lost, trace_bytes;
 } CoopSessionHealth;
 void coop_session_health (CoopSession *session, CoopSessionHealth *health);
