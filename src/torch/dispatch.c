@@ -2,12 +2,20 @@
 /* Dispatch: every operator of a thread comes by here, below autograd, with concrete tensors: inputs
  * are pinned and brought back, the operator runs, what it made becomes the engine's. */
 #include "torch/call.h"
+#include "torch/cuda.h"
+#include "torch/imports.h"
+#include "torch/quiet.h"
+#include "torch/site.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-  PyObject *grad_enabled, *generator, *generator_key;
+  PyObject *grad_enabled, *set_grad_enabled, *generator, *generator_key;
+  /* the same without Python; NULL if libc10 does not export it */
+  bool (*grad_mode) (void);
+  void (*set_grad_mode) (bool on);
   uint64_t since_stress;
 } api;
 
@@ -17,15 +25,26 @@ coop_dispatch_setup (PyObject *functions)
   api.grad_enabled = PyDict_GetItemString (functions, "is_grad_enabled");
   api.generator = PyDict_GetItemString (functions, "default_generator");
   api.generator_key = PyUnicode_InternFromString ("generator");
+  void *library = coop_imports_library ("libc10.so");
+  if (library != NULL)
+    {
+      api.grad_mode = (bool (*) (void)) dlsym (library, "_ZN3c108GradMode10is_enabledEv");
+      api.set_grad_mode = (void (*) (bool)) dlsym (library, "_ZN3c108GradMode11set_enabledEb");
+    }
+  api.set_grad_enabled = PyDict_GetItemString (functions, "set_grad_enabled");
   Py_XINCREF (api.grad_enabled);
+  Py_XINCREF (api.set_grad_enabled);
   Py_XINCREF (api.generator);
-  return coop_gather_setup (functions) && coop_view_setup (functions) && api.grad_enabled != NULL
+  return coop_gather_setup (functions) && coop_view_setup (functions) && coop_site_setup (functions)
+         && api.grad_enabled != NULL && api.set_grad_enabled != NULL
          && api.generator != NULL;
 }
 
-static bool
-grad_enabled (void)
+bool
+coop_grad_enabled (void)
 {
+  if (api.grad_mode != NULL)
+    return api.grad_mode ();
   PyObject *r = PyObject_CallFunctionObjArgs (api.grad_enabled, NULL);
   bool on = r == Py_True;
 
@@ -33,11 +52,25 @@ grad_enabled (void)
   return on;
 }
 
+bool
+coop_set_grad_enabled (bool on)
+{
+  if (api.set_grad_mode != NULL)
+    {
+      api.set_grad_mode (on);
+      return true;
+    }
+  PyObject *r = PyObject_CallFunctionObjArgs (api.set_grad_enabled, on ? Py_True : Py_False, NULL);
+
+  Py_XDECREF (r);
+  return r != NULL;
+}
+
 /* What records gradients is forward, in the middle of a backward pass, too: a checkpoint's second one. */
 static CoopPhase
 phase_of (const CoopDispatch *d)
 {
-  if (grad_enabled ())
+  if (d->grad)
     return COOP_PHASE_FORWARD;
   if (atomic_load_explicit (&coop.backward, memory_order_relaxed) > 0)
     return COOP_PHASE_BACKWARD;
@@ -47,16 +80,6 @@ phase_of (const CoopDispatch *d)
     if ((d->inputs[i].use & COOP_USE_WRITE) && d->inputs[i].tensor->kind == COOP_KIND_STATE)
       return COOP_PHASE_OPTIMIZER;
   return COOP_PHASE_OTHER;
-}
-
-static void
-look_up_line (CoopDispatch *d)
-{
-  int64_t wanted = coop.policy.v[COOP_PARAM_STACKS].i;
-
-  if (wanted == COOP_STACKS_EVERY || (wanted == COOP_STACKS_FIRST && d->info->stack == 0))
-    d->info->stack = coop_stack (&d->info->where);
-  d->call.stack = wanted == COOP_STACKS_OFF ? 0 : d->info->stack;
 }
 
 /* The state of the generator that the operator is about to draw from. */
@@ -73,7 +96,10 @@ save_generator (CoopDispatch *d)
     if (i < (unsigned) PyTuple_Size (d->args)
         && PyUnicode_Compare (d->info->arg_names[i], api.generator_key) == 0)
       given = PyTuple_GetItem (d->args, i);
-  d->generator = given != NULL && given != Py_None ? given : api.generator;
+  if (given != NULL && given != Py_None)
+    d->generator = given;
+  else
+    d->generator = coop.cuda && coop_cuda_generator () ? coop_cuda_generator () : api.generator;
   Py_INCREF (d->generator);
   d->state = coop_generator_get (d->generator);
   return d->state != NULL;
@@ -87,7 +113,9 @@ begin (CoopDispatch *d)
   call->inputs = d->inputs;
   call->n_inputs = d->n_inputs;
   call->name = d->info->string;
+  call->thread = &coop_thread;
   call->phase = phase_of (d);
+  coop_line_settle (d);
   call->op_class = d->info->flags & COOP_OP_EXPENSIVE ? COOP_CLASS_EXPENSIVE : COOP_CLASS_CHEAP;
   coop_lock ();
   bool ok = coop_engine_begin (coop.engine, call);
@@ -97,7 +125,11 @@ begin (CoopDispatch *d)
       PyErr_NoMemory ();
       return false;
     }
-  return coop_replay_all (call);
+  if (!coop_replay_all (call))
+    return false;
+  if (coop.cuda)
+    coop_cuda_will_read_inputs (call);
+  return true;
 }
 
 /* Blocks of written inputs that the operator gave back while it ran. */
@@ -120,6 +152,7 @@ abort_call (CoopDispatch *d)
   coop_lock ();
   coop_engine_abort (coop.engine, &d->call);
   coop_unlock ();
+  coop_gather_forget (d);
 }
 
 /* Whether a record is worth making: something new that is not constant from birth. */
@@ -161,7 +194,7 @@ make_recipe (CoopDispatch *d)
   if (index != map)
     free (index);
   return coop_recipe_new (d->info, d->args, d->kwargs, d->slots, d->n_slots, d->made, d->n_made, d->env,
-                          d->generator, d->state);
+                          d->grad, d->generator, d->state);
 }
 
 typedef struct {
@@ -172,12 +205,11 @@ typedef struct {
   void *block;
 } Ending;
 
-/* Lengths, offsets, the smallest index: PyTorch's composite operators read such small integers by
- * pointer, between two operators that come by here. So they stay. */
 static bool
-is_read_unseen (const CoopDispatch *d, const CoopView *v, const CoopDtype *dtype)
+is_read_unseen (const CoopDispatch *d, const CoopView *v)
 {
-  return dtype != NULL && dtype->integer && (v->nbytes <= 512 || d->info->flags & COOP_OP_LENGTHS);
+  const CoopDtype *dtype = coop_dtype (v->dtype);
+  return coop_read_unseen (v) || (dtype != NULL && dtype->integer && d->info->flags & COOP_OP_LENGTHS);
 }
 
 static bool
@@ -198,7 +230,7 @@ ending_init (Ending *e, const CoopDispatch *d, bool constant)
     {
       const CoopView *v = &d->made[i].view;
       const CoopDtype *dtype = coop_dtype (v->dtype);
-      bool raw = constant || is_read_unseen (d, v, dtype);
+      bool raw = constant || is_read_unseen (d, v);
       e->outputs[i] = (CoopOutput){ .addr = coop_arena_offset (coop.arena, v->data),
                                     .requested = v->nbytes, .dtype = dtype ? dtype->string : 0,
                                     .ndim = v->ndim, .dims = v->sizes, .constant = raw };
@@ -215,8 +247,11 @@ tie_hosts (CoopDispatch *d, Ending *e)
   for (unsigned i = 0; i < d->n_made; i++)
     {
       d->made_host[i]->tensor = e->outputs[i].tensor;
-      if (e->outputs[i].tensor != NULL)
-        e->outputs[i].tensor->host = d->made_host[i];
+      if (e->outputs[i].tensor == NULL)
+        continue;
+      e->outputs[i].tensor->host = d->made_host[i];
+      if (is_read_unseen (d, &d->made[i].view)) /* nor may it move */
+        coop_engine_pin (coop.engine, e->outputs[i].tensor, COOP_PIN_UNMANAGED);
     }
   for (unsigned i = 0; i < d->n_inputs; i++)
     {
@@ -227,6 +262,11 @@ tie_hosts (CoopDispatch *d, Ending *e)
           e->hosts[i]->tensor = e->written[i];
           e->hosts[i]->op = d->info;
           e->hosts[i]->where = d->info->where;
+          if (d->grad)
+            {
+              e->hosts[i]->site = d->call.stack;
+              e->hosts[i]->site_where = d->info->where;
+            }
           e->hosts[i]->hashed = false;
         }
       recorded += !(d->inputs[i].use & COOP_USE_UNRECORDED);
@@ -242,6 +282,9 @@ end (CoopDispatch *d, uint64_t cost)
   CoopRecipe *recipe = pays && wants_record (d) ? make_recipe (d) : NULL;
   bool constant = recipe == NULL;
 
+  if (recipe != NULL)
+    coop_recipe_set_cost (recipe, cost);
+
   PyErr_Clear ();
   if (!ending_init (&e, d, constant))
     {
@@ -254,8 +297,11 @@ end (CoopDispatch *d, uint64_t cost)
   coop_lock ();
   CoopOp *op = coop_engine_end (coop.engine, &d->call, e.outputs, d->n_made, cost, e.written);
   unsigned n_written = tie_hosts (d, &e);
-  if (op != NULL && coop_recipe_set_written (recipe, e.positions, n_written))
-    coop_op_set_host (op, recipe);
+  if (op != NULL)
+    {
+      coop_recipe_set_written (recipe, e.positions, n_written);
+      coop_op_set_host (op, recipe);
+    }
   coop_unlock ();
   if (op == NULL)
     coop_recipe_free (recipe);
@@ -266,7 +312,8 @@ end (CoopDispatch *d, uint64_t cost)
   return true;
 }
 
-/* Evicts all that is not pinned, after every so many operators: the hardest test there is. */
+/* Evicts all that is not pinned, and moves what stays if anything ever moves, after every so many
+ * operators: the hardest test there is. */
 static void
 stress (void)
 {
@@ -276,6 +323,8 @@ stress (void)
     return;
   api.since_stress = 0;
   coop_evict_all ();
+  if (coop.policy.v[COOP_PARAM_COMPACT].i)
+    coop_move_all ();
 }
 
 /* Sparse, nested and the like keep tensors inside where nobody sees them. */
@@ -289,83 +338,6 @@ coop_escape_inputs (const CoopDispatch *d)
   return true;
 }
 
-/* ---- running, and running again ---- */
-
-#define SCRATCH_BYTES (1u << 20)
-
-/* An attempt that fails half way leaves no mark if nothing is written but running statistics, which
- * are put back, and if what it draws can be drawn again. False: it has one attempt only. */
-static bool
-save_scratch (const CoopDispatch *d, char **saved)
-{
-  uint64_t bytes = 0;
-
-  *saved = NULL;
-  if (!coop_rescue_wanted () || !d->call.replayable || d->foreign_write)
-    return false;
-  for (unsigned i = 0; i < d->n_inputs; i++)
-    if (d->inputs[i].use & COOP_USE_SCRATCH)
-      bytes += d->inputs[i].tensor->requested;
-    else if (d->inputs[i].use & COOP_USE_WRITE)
-      return false;
-  if (bytes == 0)
-    return true;
-  if (bytes > SCRATCH_BYTES || (*saved = malloc (bytes)) == NULL)
-    return false;
-  char *at = *saved;
-  for (unsigned i = 0; i < d->n_inputs; i++)
-    if (d->inputs[i].use & COOP_USE_SCRATCH)
-      {
-        const CoopTensor *t = d->inputs[i].tensor;
-        memcpy (at, coop_arena_addr (coop.arena, t->addr), t->requested);
-        at += t->requested;
-      }
-  return true;
-}
-
-static bool
-put_back (const CoopDispatch *d, const char *saved)
-{
-  for (unsigned i = 0; saved != NULL && i < d->n_inputs; i++)
-    if (d->inputs[i].use & COOP_USE_SCRATCH)
-      {
-        const CoopTensor *t = d->inputs[i].tensor;
-        memcpy (coop_arena_addr (coop.arena, t->addr), saved, t->requested);
-        saved += t->requested;
-      }
-  if (d->state == NULL)
-    return true;
-  return coop_generator_set (d->generator, d->state);
-}
-
-/* Runs the operator, up to COOP_RESCUES times more if memory runs out. *cost: ns of the last. */
-static PyObject *
-attempt (CoopDispatch *d, uint64_t *cost)
-{
-  CoopThread *t = &coop_thread;
-  CoopCall *outer = t->running;
-  char *saved;
-  bool repeatable = save_scratch (d, &saved);
-  PyObject *result;
-
-  for (unsigned n = 0;; n++)
-    {
-      coop_rescue_arm (repeatable && n < COOP_RESCUES);
-      uint64_t own = t->own_ns, begin = coop_now ();
-      t->running = &d->call;
-      result = PyObject_Call (d->info->call, d->args, d->kwargs);
-      t->running = outer;
-      *cost = coop_now () - begin;
-      own = t->own_ns - own;
-      *cost -= own < *cost ? own : *cost;
-      if (result != NULL || !coop_rescue (&d->call, n) || !put_back (d, saved))
-        break;
-    }
-  coop_rescue_arm (false);
-  free (saved);
-  return result;
-}
-
 static PyObject *
 run (CoopDispatch *d)
 {
@@ -375,7 +347,7 @@ run (CoopDispatch *d)
   uint64_t cost;
 
   t->call = &d->call;
-  PyObject *result = attempt (d, &cost);
+  PyObject *result = coop_attempt (d, &cost);
   t->call = outer;
   d->grew = t->n_deferred > deferred;
   if (result == NULL || !coop_gather_outputs (d, result))
@@ -383,7 +355,7 @@ run (CoopDispatch *d)
       abort_call (d);
       Py_CLEAR (result);
     }
-  else if (!end (d, cost))
+  else if (!end (d, coop.cuda ? coop_attempt_cost (d) : cost))
     Py_CLEAR (result);
   free_deferred (d, deferred);
   return result;
@@ -396,7 +368,7 @@ manage (CoopDispatch *d)
 
   d->call.replayable = !(d->info->flags & COOP_OP_NOREPLAY) && !d->unmanaged_in && !d->nested
                        && atomic_load_explicit (&coop.aside, memory_order_relaxed) == 0;
-  look_up_line (d);
+  coop_line_find (d);
   if (coop_gather_inputs (d) && begin (d))
     {
       bool random = (d->info->flags & COOP_OP_RANDOM) != 0;
@@ -436,7 +408,7 @@ coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
   if (d.kwargs != NULL && (d.kwargs == Py_None || PyDict_Size (d.kwargs) == 0))
     d.kwargs = NULL;
   int state = atomic_load_explicit (&coop.run, memory_order_relaxed);
-  if (state == COOP_RUN_WAITING)
+  if (state == COOP_RUN_WAITING && !coop.cuda)
     coop_pool_begin ();
   if (!coop_on ())
     return PyObject_Call (func, d.args, d.kwargs);
@@ -455,7 +427,11 @@ coop_dispatch (PyObject *self, PyObject *arguments, PyObject *keywords)
       Py_INCREF (result);
     }
   else
-    result = manage (&d);
+    {
+      coop_gc_hold ();
+      result = manage (&d);
+      coop_gc_release ();
+    }
   coop_gather_clear (&d);
   return result;
 }

@@ -66,6 +66,7 @@ open_scope (CoopTensor *t, unsigned use)
   s->input = (CoopInput){ t, use };
   s->call.inputs = &s->input;
   s->call.n_inputs = 1;
+  s->call.thread = &coop_thread;
   coop_lock ();
   bool ok = coop_engine_begin (coop.engine, &s->call);
   coop_unlock ();

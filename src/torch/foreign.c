@@ -33,7 +33,7 @@ coop_foreign_move_in (PyObject *tensor, CoopView *view)
   bool done = storage != NULL;
   if (done)
     {
-      memcpy (coop_arena_addr (coop.arena, addr), view->data, view->nbytes);
+      coop_pool_copy (coop_arena_addr (coop.arena, addr), view->data, view->nbytes);
       done = coop_storage_place (storage, addr, view->nbytes, false, false);
     }
   Py_XDECREF (storage);
@@ -131,7 +131,7 @@ coop_foreign_copy (const CoopView *view, PyObject **storage)
   uint64_t sum;
 
   *storage = NULL;
-  if (view->nbytes > MAX_COPY)
+  if (view->nbytes > MAX_COPY || coop.cuda) /* a GPU's bytes are not looked at for each operator */
     return NULL;
   sum = coop_hash (view->data, view->nbytes);
   CoopHost *host = find_copy (view, sum, storage);

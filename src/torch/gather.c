@@ -167,6 +167,15 @@ is_parameter (PyObject *tensor)
          || PyType_IsSubtype (type, (PyTypeObject *) types.parameter);
 }
 
+/* Lengths, offsets, the smallest index: PyTorch's composite operators read such small integers by
+ * pointer, between two operators that come by here. So they stay where they are. */
+bool
+coop_read_unseen (const CoopView *view)
+{
+  const CoopDtype *dtype = coop_dtype (view->dtype);
+  return dtype != NULL && dtype->integer && view->nbytes <= 512;
+}
+
 CoopTensor *
 coop_find (const CoopView *view, bool parameter)
 {
@@ -184,13 +193,14 @@ coop_find (const CoopView *view, bool parameter)
     {
       if (t->host == NULL)
         t->host = coop_host_new (t);
-      return t;
+      return t->host ? t : NULL;
     }
   CoopHost *host = coop_host_new (NULL);
   CoopAdopt adopt = { .addr = addr, .requested = view->nbytes,
                       .kind = parameter ? COOP_KIND_STATE : COOP_KIND_OTHER,
-                      .pin = COOP_PIN_CONSTANT, .dtype = dtype ? dtype->string : 0,
-                      .ndim = view->ndim, .dims = view->sizes, .host = host };
+                      .pin = coop_read_unseen (view) ? COOP_PIN_UNMANAGED : COOP_PIN_CONSTANT,
+                      .dtype = dtype ? dtype->string : 0, .ndim = view->ndim, .dims = view->sizes,
+                      .host = host };
   if (host != NULL)
     host->tensor = coop_engine_adopt (coop.engine, &adopt);
   if (host != NULL && host->tensor != NULL)
@@ -265,6 +275,15 @@ read_shared (CoopDispatch *d, CoopSlot *s, CoopHost **copy)
   return rc == 0;
 }
 
+/* Where the tensor is now. What runs Python may have run a signal's handler, a finalizer, another thread, and
+ * what asks for memory may have evicted or moved it. */
+static void
+look_again (CoopSlot *s)
+{
+  if (s->view.data != NULL && coop_storage_data (s->view.storage) != s->view.data)
+    coop_view_read (s->tensor, &s->view);
+}
+
 /* Everything that needs Python, before the lock is taken for the inputs as a whole. */
 static bool
 settle_foreign (CoopDispatch *d, CoopHost **copies)
@@ -273,6 +292,7 @@ settle_foreign (CoopDispatch *d, CoopHost **copies)
     {
       CoopSlot *s = &d->slots[i];
       copies[i] = NULL;
+      look_again (s);
       if (s->view.data == NULL && (s->use & COOP_USE_WRITE))
         d->call.replayable = false; /* it may be given memory: resize_, out= */
       if (s->view.data == NULL || !is_foreign (s))
@@ -319,12 +339,16 @@ find_all (CoopDispatch *d, CoopTensor **found, CoopHost *const *copies)
     {
       CoopSlot *s = &d->slots[i];
       found[i] = NULL;
+      look_again (s);
       if (s->view.data == NULL || copies[i] != NULL)
         continue;
       bool parameter = is_parameter (s->tensor);
       found[i] = coop_find (&s->view, parameter);
       if (found[i] == NULL)
-        continue;
+        {
+          d->call.replayable = false; /* nobody would know when it is written */
+          continue;
+        }
       if (parameter && found[i]->kind != COOP_KIND_STATE)
         s->use |= COOP_USE_STATE;
       escaped |= found[i]->pin == COOP_PIN_ESCAPED;
@@ -410,6 +434,8 @@ add_made (CoopDispatch *d, PyObject *tensor, const CoopView *view, unsigned flat
     }
   host->op = d->info;
   host->where = d->info->where;
+  host->site = d->grad ? d->call.stack : 0;
+  host->site_where = d->info->where;
   d->made[d->n_made] = (CoopMade){ flat, *view };
   d->made_host[d->n_made++] = host;
   return true;
@@ -425,6 +451,8 @@ add_result (CoopDispatch *d, PyObject *o, unsigned *flat)
       unsigned at = (*flat)++;
       if (!coop_view_read (o, &view))
         {
+          if (coop.cuda && coop_view_read_host (o, &view))
+            return true; /* a copy on the CPU keeps nothing of the GPU's */
           d->unmanaged_out |= !(view.flags & COOP_FLAG_ZERO);
           return true;
         }
@@ -446,6 +474,17 @@ coop_gather_outputs (CoopDispatch *d, PyObject *result)
 {
   unsigned flat = 0;
   return add_result (d, result, &flat);
+}
+
+void
+coop_gather_forget (CoopDispatch *d)
+{
+  PyObject *type, *value, *traceback;
+
+  PyErr_Fetch (&type, &value, &traceback);
+  while (d->n_made > 0)
+    coop_host_free (d->made_host[--d->n_made]);
+  PyErr_Restore (type, value, traceback);
 }
 
 void

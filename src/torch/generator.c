@@ -26,7 +26,7 @@ coop_generator_get (PyObject *generator)
   PyObject *tensor = state_tensor (generator), *bytes = NULL;
   CoopView v;
 
-  if (tensor != NULL && coop_view_read (tensor, &v) && v.data != NULL)
+  if (tensor != NULL && coop_view_read_host (tensor, &v) && v.data != NULL)
     bytes = PyBytes_FromStringAndSize (v.data, (Py_ssize_t) v.nbytes);
   else if (tensor != NULL)
     PyErr_SetString (PyExc_RuntimeError, "coopscope: a generator whose state cannot be read");
@@ -37,13 +37,13 @@ coop_generator_get (PyObject *generator)
 static bool
 scratch_for (PyObject *generator, Py_ssize_t n, CoopView *v)
 {
-  if (scratch != NULL && coop_view_read (scratch, v) && (Py_ssize_t) v->nbytes == n)
+  if (scratch != NULL && coop_view_read_host (scratch, v) && (Py_ssize_t) v->nbytes == n)
     return true;
   Py_XDECREF (scratch);
   scratch = state_tensor (generator);
   if (scratch == NULL)
     return false;
-  if (coop_view_read (scratch, v) && (Py_ssize_t) v->nbytes == n)
+  if (coop_view_read_host (scratch, v) && (Py_ssize_t) v->nbytes == n)
     return true;
   PyErr_SetString (PyExc_RuntimeError, "coopscope: a generator changed the size of its state");
   return false;

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hook: PyTorch's CPU allocator calls posix_memalign and free through slots of libc10's own
- * relocation tables. Repointing those few slots brings every tensor's memory here, at any time, and
- * touches nobody else's malloc. */
+/* Hook: PyTorch's CPU allocator calls posix_memalign and free through libc10's own imports. Repointing
+ * those few brings every tensor's memory here, at any time, and touches nobody else's malloc. */
 #include "torch/host.h"
+#include "torch/imports.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#if __SIZEOF_POINTER__ != 8
-#error "64-bit ELF only"
-#endif
-
-#if defined(__x86_64__)
-#define IS_SLOT(type) ((type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
-#elif defined(__aarch64__)
-#define IS_SLOT(type) \
-  ((type) == R_AARCH64_JUMP_SLOT || (type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
-#else
-#error "this processor's relocation types are not known here"
-#endif
 
 static int (*real_memalign) (void **, size_t, size_t);
 static void (*real_free) (void *);
@@ -35,9 +17,8 @@ coop_real_memalign (void **out, size_t align, size_t size)
   return real_memalign (out, align, size);
 }
 
-/* What was prepared for this very allocation (see CoopThread.next). */
-static bool
-take_prepared (size_t size, void **out)
+bool
+coop_hook_prepared (size_t size, void **out)
 {
   CoopThread *t = &coop_thread;
 
@@ -62,7 +43,7 @@ hook_memalign (void **out, size_t align, size_t size)
 
   if (run == COOP_RUN_OFF || run == COOP_RUN_CHILD || coop_thread.bypass > 0 || size == 0)
     return real_memalign (out, align, size);
-  if (take_prepared (size, out))
+  if (coop_hook_prepared (size, out))
     return 0;
   if (run == COOP_RUN_WAITING && !coop_pool_begin ())
     return real_memalign (out, align, size);
@@ -149,103 +130,32 @@ in_old_arena (const void *p)
   return false;
 }
 
-static void
-hook_free (void *p)
+bool
+coop_hook_give (void *p)
 {
   void *base;
 
   if (p == NULL || coop.arena == NULL)
-    {
-      real_free (p);
-      return;
-    }
+    return false;
   uint64_t addr = coop_arena_offset (coop.arena, p);
   if (addr == UINT64_MAX && coop_shadow_owner (coop.shadow, p, &base) == NULL)
-    {
-      if (!in_old_arena (p))
-        real_free (p);
-    }
-  else if (atomic_load_explicit (&coop.run, memory_order_relaxed) != COOP_RUN_CHILD)
+    return in_old_arena (p);
+  if (atomic_load_explicit (&coop.run, memory_order_relaxed) != COOP_RUN_CHILD)
     free_in_pool (p, addr);
-}
-
-/* ---- finding the slots ---- */
-
-typedef struct {
-  unsigned memalign, free, failed;
-} Slots;
-
-static bool
-set_slot (void **slot, void *value)
-{
-  uintptr_t page = (uintptr_t) sysconf (_SC_PAGESIZE);
-  void *begin = (void *) ((uintptr_t) slot & ~(page - 1));
-
-  if (mprotect (begin, page, PROT_READ | PROT_WRITE) != 0)
-    return false;
-  __atomic_store_n (slot, value, __ATOMIC_RELEASE);
-  return true; /* left writable: the page also holds slots that the lazy binder still fills */
+  return true;
 }
 
 static void
-scan_table (const struct dl_phdr_info *info, const ElfW (Rela) *rela, size_t n,
-            const ElfW (Sym) *symbols, const char *names, Slots *slots)
+hook_free (void *p)
 {
-  for (size_t i = 0; i < n; i++)
-    {
-      if (!IS_SLOT (ELF64_R_TYPE (rela[i].r_info)) || ELF64_R_SYM (rela[i].r_info) == 0)
-        continue;
-      const char *name = names + symbols[ELF64_R_SYM (rela[i].r_info)].st_name;
-      bool memalign = strcmp (name, "posix_memalign") == 0;
-      if (!memalign && strcmp (name, "free") != 0)
-        continue;
-      void **slot = (void **) (info->dlpi_addr + rela[i].r_offset);
-      if (!set_slot (slot, memalign ? (void *) hook_memalign : (void *) hook_free))
-        slots->failed++;
-      else if (memalign)
-        slots->memalign++;
-      else
-        slots->free++;
-    }
-}
-
-static int
-scan_library (struct dl_phdr_info *info, size_t size, void *user)
-{
-  const char *base = strrchr (info->dlpi_name, '/');
-  const ElfW (Dyn) *dyn = NULL;
-  const ElfW (Rela) *rela = NULL, *plt = NULL;
-  const ElfW (Sym) *symbols = NULL;
-  const char *names = NULL;
-  size_t rela_bytes = 0, plt_bytes = 0;
-
-  if (strncmp (base ? base + 1 : info->dlpi_name, "libc10.so", 9) != 0)
-    return 0;
-  for (int i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-      dyn = (const void *) (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-  for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++)
-    switch (dyn->d_tag)
-      { /* glibc has relocated these to addresses */
-      case DT_RELA: rela = (const void *) dyn->d_un.d_ptr; break;
-      case DT_RELASZ: rela_bytes = dyn->d_un.d_val; break;
-      case DT_JMPREL: plt = (const void *) dyn->d_un.d_ptr; break;
-      case DT_PLTRELSZ: plt_bytes = dyn->d_un.d_val; break;
-      case DT_SYMTAB: symbols = (const void *) dyn->d_un.d_ptr; break;
-      case DT_STRTAB: names = (const void *) dyn->d_un.d_ptr; break;
-      default: break;
-      }
-  if (symbols == NULL || names == NULL)
-    return 0;
-  scan_table (info, rela, rela ? rela_bytes / sizeof *rela : 0, symbols, names, user);
-  scan_table (info, plt, plt ? plt_bytes / sizeof *plt : 0, symbols, names, user);
-  return 0;
+  if (!coop_hook_give (p))
+    real_free (p);
 }
 
 bool
 coop_hook_install (void)
 {
-  Slots slots = { 0, 0, 0 };
+  CoopImport imports[] = { { "posix_memalign", (void *) hook_memalign, 0 }, { "free", (void *) hook_free, 0 } };
   static bool installed;
 
   if (installed)
@@ -257,9 +167,9 @@ coop_hook_install (void)
       errno = ENOSYS;
       return false;
     }
-  dl_iterate_phdr (scan_library, &slots);
-  installed = slots.memalign > 0 && slots.free > 0 && slots.failed == 0;
+  int error = coop_imports_set ("libc10.so", imports, 2);
+  installed = error == 0 && imports[0].found > 0 && imports[1].found > 0;
   if (!installed)
-    errno = slots.failed ? EACCES : ENOENT;
+    errno = error ? error : ENOENT;
   return installed;
 }

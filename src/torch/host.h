@@ -41,6 +41,8 @@ typedef struct CoopHost {
   void *shadow;             /* its address while evicted */
   const CoopOpInfo *op;     /* who made it, for messages */
   const char *where;        /* line of the script, for messages */
+  uint64_t site;            /* stack of the forward operator that made it, or (state) last read it */
+  const char *site_where;   /* its line */
   const void *copy_of;      /* memory that others can write, of which this is a private copy */
   uint64_t copy_sum;        /* checksum of it when it was copied */
   uint64_t stamp;           /* operator that saw it last, and as which input */
@@ -58,6 +60,7 @@ typedef struct {
   CoopArena *arena;
   CoopArena *old[8];             /* of runs that were stopped; their tensors may live on */
   CoopShadow *shadow;
+  bool cuda;                     /* the pool is a GPU's memory: see cuda.h */
   CoopWire *wire;                /* NULL: nobody listens */
   bool wire_ended;
   uint64_t start_ns;
@@ -69,6 +72,7 @@ typedef struct {
   uint64_t unmanaged_tensors, moved_in, copies;
   _Atomic int backward, optimizer, aside; /* depth of the calls we are inside of */
   _Atomic uint64_t environment;  /* counts changes of the global switches */
+  _Atomic long refuse;           /* tests: this many requests for memory from now, one is refused; 0: none */
 } CoopProcess;
 extern CoopProcess coop;
 
@@ -108,6 +112,10 @@ coop_on (void)
 /* Repoints them, once. False with errno if libc10 is not there or has no such slots. */
 bool coop_hook_install (void);
 int coop_real_memalign (void **out, size_t align, size_t size);
+/* What was prepared for this very allocation (see CoopThread.next). */
+bool coop_hook_prepared (size_t size, void **out);
+/* Gives back what is ours: a block, a shadow, memory of a run that was stopped. False: it is not. */
+bool coop_hook_give (void *p);
 
 /* ---- pool.c: lock, engine, events ---- */
 typedef struct {
@@ -129,6 +137,12 @@ void coop_tell_text (CoopEvent *ev, const char *text);
 /* The good-bye. No lock. */
 void coop_pool_end (int exit_code);
 
+/* ---- oom.c: before PyTorch raises its error ---- */
+/* Tells the script's callback, or the terminal. True: try again. GIL, not the lock. */
+bool coop_oom (const CoopOom *oom);
+/* on_oom(callback) -> the one before; called with asked, free, largest, budget, evictable, advice. */
+PyObject *coop_py_on_oom (PyObject *self, PyObject *callback);
+
 /* ---- rescue.c: before an operator is refused memory ---- */
 #define COOP_RESCUES 2
 bool coop_rescue_wanted (void);
@@ -138,6 +152,7 @@ void coop_rescue_arm (bool on);
  * `attempt` counts from 0. Disarms. */
 bool coop_rescue (CoopCall *call, unsigned attempt);
 void coop_evict_all (void);
+void coop_move_all (void);
 
 /* ---- intern.c: strings, frames and stacks of the trace; GIL, not the lock ---- */
 uint64_t coop_string (const char *text);
@@ -145,6 +160,7 @@ uint64_t coop_string (const char *text);
 uint64_t coop_stack (const char **where);
 void coop_intern_ignore (unsigned which, const char *folder);  /* 0 PyTorch's, 1 our own: not in stacks */
 void coop_warn (const char *text, uint64_t tensor, uint64_t op); /* event and a line on stderr */
+uint64_t coop_intern_texts (void); /* how many strings and frames, each of which keeps a text */
 void coop_intern_begin (void);  /* under the lock: what was interned before there was a ring */
 
 /* ---- storage.c: storages and what is done to them; GIL, not the lock, unless said ---- */
@@ -169,11 +185,16 @@ void coop_evict (CoopTensor *t);
 /* Action PLACE: copies (the ranges may overlap), repoints, reports. */
 void coop_place (const CoopAction *action, CoopHost *host);
 bool coop_storage_place (PyObject *storage, uint64_t addr, uint64_t bytes, bool ref, bool swallow);
-/* Hands the block over to the evicted storage of host. False (no exception) if the user let go. */
-bool coop_hand_over (CoopHost *host, uint64_t addr);
+/* Hands the block of a temporary over to the evicted storage of host. False (no exception) if the user
+ * let go. On a GPU the temporary is empty afterwards: PyTorch's allocator there knows each address once. */
+bool coop_hand_over (CoopHost *host, uint64_t addr, PyObject *temporary);
 /* Acts on all that is due. */
 void coop_act (void);
 uint64_t coop_hash (const void *data, size_t bytes);
+/* The same of the pool's bytes, wherever the pool is; and a copy into it, or inside it (the ranges may
+ * overlap). */
+uint64_t coop_pool_hash (const void *data, size_t bytes);
+void coop_pool_copy (void *to, const void *from, size_t bytes);
 
 /* ---- optable.c: what is known of an operator ---- */
 enum {
@@ -211,6 +232,10 @@ typedef struct CoopEnvironment CoopEnvironment;
 bool coop_environment_setup (PyObject *get, PyObject *set);
 const CoopEnvironment *coop_environment_now (void);   /* interned; NULL with exception */
 bool coop_environment_set (const CoopEnvironment *env);
+/* Whether gradients are recorded, on this thread: some kernels make another output then (mkldnn's LSTM: what its
+ * backward needs). dispatch.c. */
+bool coop_grad_enabled (void);
+bool coop_set_grad_enabled (bool on);   /* false with exception */
 
 /* ---- generator.c ---- */
 /* State of a generator as bytes, new reference. */
@@ -233,24 +258,26 @@ typedef struct {
   unsigned flat;                /* index among the tensors of the result */
   CoopView view;
 } CoopMade;
-bool coop_recipe_setup (PyObject *rebuild);
+bool coop_recipe_setup (PyObject *functions);
 CoopRecipe *coop_recipe_new (CoopOpInfo *info, PyObject *args, PyObject *kwargs,
                              const CoopSlot *slots, unsigned n_slots, const CoopMade *made,
-                             unsigned n_made, const CoopEnvironment *env, PyObject *generator,
-                             PyObject *state);
+                             unsigned n_made, const CoopEnvironment *env, bool grad,
+                             PyObject *generator, PyObject *state);
 void coop_recipe_free (CoopRecipe *record);
 const CoopOpInfo *coop_recipe_op (const CoopRecipe *record);
 /* Runs it on these storages (one an input, new references stay the caller's) and compares what comes
  * with what came. made[i]: storage of new output i, new reference. *ns: time it took. */
 bool coop_recipe_run (CoopRecipe *record, PyObject *const *storages, unsigned n, PyObject **made,
                       uint64_t *ns);
+/* What the first run took: on a GPU the host's clock sees nothing of a replay. */
+void coop_recipe_set_cost (CoopRecipe *record, uint64_t ns);
+uint64_t coop_recipe_cost (const CoopRecipe *record);
 unsigned coop_recipe_outputs (const CoopRecipe *record);
-/* The inputs whose new versions are outputs as well, in order. */
-bool coop_recipe_set_written (CoopRecipe *record, const unsigned *inputs, unsigned n);
+/* The inputs whose new versions are outputs as well, in order; at most one a slot. */
+void coop_recipe_set_written (CoopRecipe *record, const unsigned *inputs, unsigned n);
 const unsigned *coop_recipe_written (const CoopRecipe *record, unsigned *n);
 
 /* ---- replay.c ---- */
-bool coop_replay_setup (PyObject *quiet_begin, PyObject *quiet_end);
 /* Does what coop_engine_next asks for until the call's inputs are ready. False with an exception;
  * the call is then aborted. */
 bool coop_replay_all (CoopCall *call);
@@ -279,6 +306,16 @@ bool coop_detach (void);
 /* Finds or adopts the tensor of a view in the arena or the shadow; NULL if it is neither, or lies
  * inside of a block. Under the lock; the host of an adopted one has no weak reference yet. */
 CoopTensor *coop_find (const CoopView *view, bool parameter);
+/* Whether its bytes may be read by pointer between two operators: it is neither evicted nor moved. */
+bool coop_read_unseen (const CoopView *view);
+
+/* ---- thrash.c ---- */
+/* COOP_ACTION_THRASH. GIL, not the lock. host may be NULL. */
+void coop_thrash (const CoopHost *host, uint64_t tensor);
+
+/* ---- stack-mode.c: of PyTorch 1.13 ---- */
+PyObject *coop_py_stack_mode (PyObject *self, PyObject *args);
+PyObject *coop_stack_mode_dispatch (PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* ---- policy-object.c ---- */
 /* {name: text} into policy; an evictor brings the parameters that its preset names, others win over

@@ -3,7 +3,7 @@
  *
  * What is interned before the run begins (names of dtypes, say) is kept and told when it begins.
  */
-#include "torch/host.h"
+#include "torch/site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +148,12 @@ intern (const uint64_t key[3], const char *text, uint16_t kind)
 }
 
 uint64_t
+coop_intern_texts (void)
+{
+  return table.last[0] + table.last[1];
+}
+
+uint64_t
 coop_string (const char *text)
 {
   uint64_t key[3] = { 0, 0, 0 };
@@ -250,6 +256,50 @@ coop_stack (const char **where)
   return stack_of (frames, n);
 }
 
+uint64_t
+coop_stack_in_module (uint64_t stack, const char *path)
+{
+  uint64_t file = coop_string ("module"), func = coop_string (path);
+  const Entry *e = intern ((uint64_t[3]){ file, func, 0 }, path, COOP_EVENT_FRAME);
+
+  return intern ((uint64_t[3]){ stack, e->id, 0 }, NULL, COOP_EVENT_STACK)->id;
+}
+
+/* ---- code objects ---- */
+
+typedef struct {
+  PyObject *code;   /* kept, so that its address is not another's */
+  CoopCode kind;
+} Code;
+
+static CoopCode
+ask_code (PyObject *code)
+{
+  char file[512], func[128];
+
+  if (!text_attribute (code, "co_filename", file, sizeof file)
+      || !text_attribute (code, "co_name", func, sizeof func) || !is_ignored (file))
+    return COOP_CODE_USER;
+  return strcmp (func, "_call_impl") == 0 ? COOP_CODE_MODULE_CALL : COOP_CODE_LIBRARY;
+}
+
+CoopCode
+coop_code_kind (PyObject *code)
+{
+  enum { SIZE = 4096 };
+  static Code codes[SIZE];
+  Code *c = &codes[((uintptr_t) code >> 4) * 0x9e3779b97f4a7c15ull >> 52];
+
+  if (c->code == code)
+    return c->kind;
+  CoopCode kind = ask_code (code);
+  PyErr_Clear ();
+  Py_XDECREF (c->code);
+  Py_INCREF (code);
+  *c = (Code){ code, kind };
+  return kind;
+}
+
 void
 coop_warn (const char *text, uint64_t tensor, uint64_t op)
 {
@@ -260,6 +310,7 @@ coop_warn (const char *text, uint64_t tensor, uint64_t op)
     fprintf (stderr, "coopscope: %s\n", text);
   if (told == MAX_WARNINGS)
     fprintf (stderr, "coopscope: further warnings go to the trace alone\n");
+  ev.u.warning.code = COOP_WARNING_TOLD;
   ev.u.warning.tensor = tensor;
   ev.u.warning.op = op;
   ev.u.warning.string = coop_string (text);

@@ -6,6 +6,7 @@
 
 #define SCAN 40  /* words of a struct that are searched */
 #define INLINE_DIMS 5
+#define NO_KEYS UINT64_MAX  /* no tensor has every key */
 
 static struct {
   PyTypeObject *tensor_type;
@@ -15,7 +16,8 @@ static struct {
   unsigned dtype, keys;
   unsigned data, nbytes, resizable;  /* StorageImpl */
   void *deleter;           /* of PyTorch's own CPU allocator */
-  uint64_t base_keys, free_keys; /* keys of a plain tensor; those that may differ */
+  uint64_t base_keys, free_keys; /* keys of a plain tensor that is managed; those that may differ */
+  uint64_t host_keys;      /* of a plain one of the CPU */
   uint64_t conj, neg, zero;
   CoopDtype dtypes[COOP_MAX_DTYPES];
 } layout;
@@ -217,7 +219,9 @@ find_keys (PyObject *samples)
           layout.neg = neg;
           layout.zero = zero;
           layout.free_keys = (plain ^ keys_of (samples, "inference", at)) | conj | neg;
-          layout.base_keys = plain & ~layout.free_keys;
+          layout.host_keys = plain & ~layout.free_keys;
+          if (layout.base_keys != NO_KEYS)
+            layout.base_keys = layout.host_keys;
           return true;
         }
     }
@@ -265,6 +269,26 @@ coop_layout_find (PyObject *samples)
          && find_resizable (samples);
 }
 
+void
+coop_layout_manage_none (void)
+{
+  layout.base_keys = NO_KEYS;
+}
+
+bool
+coop_layout_manage (PyObject *tensor, const void *storage, const void *data)
+{
+  const void *impl = pointer_at (tensor, layout.impl);
+  uint64_t keys = impl ? word_at (impl, layout.keys) & ~layout.free_keys : layout.host_keys;
+
+  if (keys == layout.host_keys || pointer_at (impl, layout.storage) != storage
+      || pointer_at (storage, layout.data) != data || pointer_at (storage, layout.data + 8) == NULL)
+    return fail ("device");
+  layout.base_keys = keys;
+  layout.deleter = pointer_at (storage, layout.data + 8);
+  return true;
+}
+
 bool
 coop_is_tensor (PyObject *o)
 {
@@ -272,8 +296,8 @@ coop_is_tensor (PyObject *o)
   return type == layout.tensor_type || PyType_IsSubtype (type, layout.tensor_type);
 }
 
-bool
-coop_view_read (PyObject *tensor, CoopView *view)
+static bool
+read_view (PyObject *tensor, CoopView *view, uint64_t plain)
 {
   const char *impl = pointer_at (tensor, layout.impl);
   uint64_t keys = impl ? word_at (impl, layout.keys) : 0;
@@ -287,7 +311,7 @@ coop_view_read (PyObject *tensor, CoopView *view)
       view->flags = COOP_FLAG_ZERO;
       return false;
     }
-  if ((keys & ~layout.free_keys) != layout.base_keys)
+  if ((keys & ~layout.free_keys) != plain)
     return false;
   view->storage = pointer_at (impl, layout.storage);
   if (view->storage == NULL)
@@ -313,6 +337,18 @@ coop_view_read (PyObject *tensor, CoopView *view)
   view->offset = (int64_t) word_at (dims, 8 + 16 * INLINE_DIMS);
   memcpy (&view->dtype, impl + layout.dtype, sizeof view->dtype);
   return true;
+}
+
+bool
+coop_view_read (PyObject *tensor, CoopView *view)
+{
+  return read_view (tensor, view, layout.base_keys);
+}
+
+bool
+coop_view_read_host (PyObject *tensor, CoopView *view)
+{
+  return read_view (tensor, view, layout.host_keys);
 }
 
 void *

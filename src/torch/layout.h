@@ -44,6 +44,15 @@ bool coop_is_tensor (PyObject *o);
 /* False if it has no storage or is of a kind that is not managed; then only `plain` is set. */
 bool coop_view_read (PyObject *tensor, CoopView *view);
 
+/* From now on no tensor is managed, until coop_layout_manage says which. */
+void coop_layout_manage_none (void);
+
+/* From now on tensors like this one, on another device, are what is managed, and those of the CPU are
+ * not. False with an exception. */
+bool coop_layout_manage (PyObject *tensor, const void *storage, const void *data);
+/* Reads a plain tensor of the CPU, whatever is managed. */
+bool coop_view_read_host (PyObject *tensor, CoopView *view);
+
 /* Of a storage's Python object's `_cdata` or of view.storage: its memory, whether PyTorch's own CPU
  * allocator owns it, and whether it may be resized. */
 void *coop_storage_data (const void *storage);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Module: what Python sees of the adapter. */
 #include "torch/call.h"
+#include "torch/quiet.h"
+#include "torch/site.h"
+#include "torch/cuda.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,6 +39,37 @@ m_wire_create (PyObject *self, PyObject *args)
   return fd < 0 ? PyErr_SetFromErrno (PyExc_OSError) : PyLong_FromLong (fd);
 }
 
+/* What the tool at the other end of a wire wants: (trace, {name: text}). */
+static PyObject *
+m_wire_read (PyObject *self, PyObject *args)
+{
+  int fd;
+  char trace[1024] = "", text[128];
+  CoopPolicy policy;
+  CoopWire *wire;
+  uint32_t source[COOP_N_PARAMS];
+
+  if (!PyArg_ParseTuple (args, "i", &fd))
+    return NULL;
+  CoopWireError error = coop_wire_open (fd, &wire);
+  if (error != COOP_WIRE_OK)
+    return PyErr_Format (PyExc_RuntimeError, "%s", coop_wire_strerror (error));
+  coop_policy_init (&policy);
+  coop_control_read (wire, &policy, source);
+  coop_wire_trace (wire, trace, sizeof trace);
+  coop_wire_free (wire);
+  PyObject *params = PyDict_New ();
+  for (int p = 0; params != NULL && p < COOP_N_PARAMS; p++)
+    {
+      coop_param_format ((CoopParam) p, policy.v[p], text, sizeof text);
+      PyObject *value = PyUnicode_FromString (text);
+      if (value == NULL || PyDict_SetItemString (params, coop_param_info[p].name, value) < 0)
+        Py_CLEAR (params);
+      Py_XDECREF (value);
+    }
+  return params ? Py_BuildValue ("(NN)", PyUnicode_DecodeFSDefault (trace), params) : NULL;
+}
+
 static PyObject *
 m_setup (PyObject *self, PyObject *args)
 {
@@ -48,8 +82,7 @@ m_setup (PyObject *self, PyObject *args)
   bool ok = coop_layout_find (samples) && coop_storage_setup (functions)
             && coop_optable_setup (F ("describe"))
             && coop_environment_setup (F ("environment_get"), F ("environment_set"))
-            && coop_recipe_setup (F ("rebuild"))
-            && coop_replay_setup (F ("quiet_begin"), F ("quiet_end"))
+            && coop_recipe_setup (functions) && coop_quiet_setup (functions)
             && coop_dispatch_setup (functions);
 #undef F
   if (!ok)
@@ -138,7 +171,7 @@ m_start (PyObject *self, PyObject *args)
   retire_old_pool ();
   if (!coop_pool_prepare (wire, &policy, meta, n))
     return NULL;
-  if (!coop_hook_install ())
+  if (!coop.cuda && !coop_hook_install ())
     return PyErr_Format (PyExc_RuntimeError, "PyTorch's allocator cannot be reached: %s",
                          errno == ENOENT ? "libc10.so has no slots for it" : strerror (errno));
   if (!watched)
@@ -181,7 +214,7 @@ m_stats (PyObject *self, PyObject *args)
     }
 #define U(name) #name, (unsigned long long) t.name
   return Py_BuildValue (
-      "{sKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsdsKsKsKsKsKsKsKsKsKsK}", U (budget), U (capacity),
+      "{sKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsKsdsKsKsKsKsKsKsKsKsKsKsK}", U (budget), U (capacity),
       U (live), U (peak), U (free), U (largest), U (pinned), U (constant), U (evicted), U (allocs),
       U (frees), U (evictions), U (evicted_bytes), U (searches), U (search_ns), U (ops), U (replays),
       U (ooms), U (moves), U (op_ns), U (replay_ns), "fragmentation", t.fragmentation, U (step),
@@ -190,8 +223,14 @@ m_stats (PyObject *self, PyObject *args)
       (unsigned long long) atomic_load (&coop.unmanaged_allocs), "unmanaged_tensors",
       (unsigned long long) coop.unmanaged_tensors, "moved_in", (unsigned long long) coop.moved_in,
       "private_copies", (unsigned long long) coop.copies, "dropped_events",
-      (unsigned long long) atomic_load (&coop.dropped));
+      (unsigned long long) atomic_load (&coop.dropped), "texts", (unsigned long long) coop_intern_texts ());
 #undef U
+}
+
+static PyObject *
+m_managing (PyObject *self, PyObject *args)
+{
+  return PyBool_FromLong (coop_on ());
 }
 
 static PyObject *
@@ -375,6 +414,32 @@ m_aside (PyObject *self, PyObject *by)
   return count (by, &coop.aside);
 }
 
+/* Returns how many requests were still to go. */
+static PyObject *
+m_refuse (PyObject *self, PyObject *number)
+{
+  long k = PyLong_AsLong (number);
+
+  if (k == -1 && PyErr_Occurred ())
+    return NULL;
+  long left = atomic_exchange (&coop.refuse, k);
+  return PyLong_FromLong (left > 0 ? left : 0);
+}
+
+static PyObject *
+m_enter (PyObject *self, PyObject *module)
+{
+  coop_site_enter (module);
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+m_leave (PyObject *self, PyObject *args)
+{
+  coop_site_leave ();
+  Py_RETURN_NONE;
+}
+
 static PyObject *
 m_environment_changed (PyObject *self, PyObject *args)
 {
@@ -388,11 +453,13 @@ static PyMethodDef methods[] = {
   { "stop", m_stop, METH_NOARGS, "Brings back what is evicted and lets go of the memory." },
   { "finish", m_finish, METH_NOARGS, "At the interpreter's end: the good-bye." },
   { "wire_create", m_wire_create, METH_VARARGS, "wire_create(ring_bytes, params) -> fd" },
+  { "wire_read", m_wire_read, METH_VARARGS, "wire_read(fd) -> (trace, {name: text}) that the tool wants" },
   { "params", coop_py_params, METH_NOARGS,
     "Rows: name, type, min, max, default, unit, group, help, labels." },
   { "policy_get", coop_py_policy_get, METH_NOARGS, "{name: value} of the run." },
   { "policy_set", coop_py_policy_set, METH_O, "Takes {name: text}; all or none." },
   { "stats", m_stats, METH_NOARGS, "Totals of the run." },
+  { "managing", m_managing, METH_NOARGS, "Whether memory is managed now." },
   { "check", m_check, METH_NOARGS, "None, or the invariant of the engine that does not hold." },
   { "pieces", m_pieces, METH_NOARGS, "The pool in address order." },
   { "annotate", m_annotate, METH_O, "A mark in the trace." },
@@ -405,36 +472,62 @@ static PyMethodDef methods[] = {
   { "touch", m_touch, METH_VARARGS, "touch(scope, tensor)" },
   { "backward", m_backward, METH_O, "+1 on the way into backward, -1 out of it." },
   { "optimizer", m_optimizer, METH_O, "+1 on the way into an optimizer's step, -1 out of it." },
+  { "on_oom", coop_py_on_oom, METH_O, "on_oom(callback or None) -> the one before" },
+  { "keys", coop_py_keys, METH_NOARGS, "This thread's dispatch keys, (included, excluded), as PyTorch writes them." },
+  { "stack_mode", coop_py_stack_mode, METH_VARARGS, "stack_mode(length, pop, push, set_mode): what StackMode needs" },
+  { "quiet_keys", coop_py_quiet_keys, METH_VARARGS, "quiet_keys(on, off): while operators run again" },
+  { "refuse", m_refuse, METH_O, "Tests: the k-th request for memory from now is refused; 0: none." },
+  { "enter", m_enter, METH_O, "A module's call begins." },
+  { "leave", m_leave, METH_NOARGS, "And ends." },
   { "aside", m_aside, METH_O, "+1 where nothing is to be recorded, -1 after it." },
+  { "cuda_setup", coop_py_cuda_setup, METH_VARARGS, "cuda_setup(ordinal, current_stream): before start" },
+  { "cuda_hooks", coop_py_cuda_hooks, METH_NOARGS, "Addresses for the shim: alloc, free, record_stream." },
+  { "cuda_sample", coop_py_cuda_sample, METH_VARARGS, "cuda_sample(tensor, storage, data): once CUDA is up" },
+  { "cuda_kernels", coop_py_cuda_kernels, METH_NOARGS, "What CUPTI has seen, if it was asked for." },
+  { "cuda_info", coop_py_cuda_info, METH_NOARGS, "The GPU's own figures." },
   { "environment_changed", m_environment_changed, METH_NOARGS, "A global switch was turned." },
   { NULL, NULL, 0, NULL }
 };
 
-static PyMethodDef mode_methods[] = {
-  { "__torch_dispatch__", (PyCFunction) (void (*) (void)) coop_dispatch, METH_VARARGS | METH_KEYWORDS,
-    "Every operator comes by here." },
-  { NULL, NULL, 0, NULL }
-};
+#define HANDLER(function, doc) \
+  { "__torch_dispatch__", (PyCFunction) (void (*) (void)) function, METH_VARARGS | METH_KEYWORDS, doc }
+static PyMethodDef mode_methods[] = { HANDLER (coop_dispatch, "Every operator comes by here."), { NULL, NULL, 0, NULL } };
+static PyMethodDef stack_methods[] = { HANDLER (coop_stack_mode_dispatch, "To the innermost mode."),
+                                       { NULL, NULL, 0, NULL } };
 
 static PyType_Slot mode_slots[] = { { Py_tp_methods, mode_methods }, { 0, NULL } };
+static PyType_Slot stack_slots[] = { { Py_tp_methods, stack_methods }, { 0, NULL } };
 
 static PyType_Spec mode_spec = { .name = "coopscope._coopscope.DispatchBase",
                                  .basicsize = sizeof (PyObject),
                                  .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                                  .slots = mode_slots };
+static PyType_Spec stack_spec = { .name = "coopscope._coopscope.StackMode",
+                                  .basicsize = sizeof (PyObject),
+                                  .flags = Py_TPFLAGS_DEFAULT,
+                                  .slots = stack_slots };
 
 static struct PyModuleDef module = { PyModuleDef_HEAD_INIT, .m_name = "_coopscope", .m_size = -1,
                                      .m_methods = methods };
+
+static bool
+add_type (PyObject *m, const char *name, PyType_Spec *spec)
+{
+  PyObject *type = PyType_FromSpec (spec);
+
+  if (type != NULL && PyModule_AddObject (m, name, type) == 0)
+    return true;
+  Py_XDECREF (type);
+  return false;
+}
 
 API PyMODINIT_FUNC
 PyInit__coopscope (void)
 {
   PyObject *m = PyModule_Create (&module);
-  PyObject *type = m ? PyType_FromSpec (&mode_spec) : NULL;
 
-  if (type == NULL || PyModule_AddObject (m, "DispatchBase", type) < 0)
+  if (m == NULL || !add_type (m, "DispatchBase", &mode_spec) || !add_type (m, "StackMode", &stack_spec))
     {
-      Py_XDECREF (type);
       Py_XDECREF (m);
       return NULL;
     }

@@ -110,7 +110,7 @@ coop_op_lookup (PyObject *func)
   if (table.used * 2 >= table.size && !grow ())
     return NULL;
   CoopOpInfo *info = calloc (1, sizeof *info);
-  PyObject *tuple = info ? PyObject_CallFunctionObjArgs (table.describe, func, NULL) : NULL;
+  PyObject *tuple = info ? PyObject_CallFunctionObjArgs (table.describe, func, NULL) : PyErr_NoMemory ();
   if (tuple == NULL || !info_fill (info, tuple))
     {
       Py_XDECREF (tuple);

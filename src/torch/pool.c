@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pool: the lock, the engine behind it, and the way of its events into the ring. */
-#include "torch/host.h"
+#include "torch/cuda.h"
+#include "torch/quiet.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +19,9 @@ static struct {
   unsigned n_meta;
   CoopPolicy policy;
   uint32_t source[COOP_N_PARAMS];
-  unsigned reports;
   _Atomic unsigned threads;
+  CoopPages *pages;   /* NULL: no segments */
+  bool said_pages;
 } pool;
 
 static unsigned
@@ -111,26 +113,69 @@ capacity_for (uint64_t budget)
   return (capacity + 511) & ~(uint64_t) 511;
 }
 
+/* ---- memory in segments ------------------------------------------------------------------- */
+
+static void
+unmap (void *user, uint64_t addr, uint64_t bytes)
+{
+  coop_arena_trim (coop.arena, addr, bytes);
+}
+
+static void
+remap (void *user, uint64_t from, uint64_t to, uint64_t bytes)
+{
+  if (!coop_pages_move (pool.pages, from, to, bytes) && !pool.said_pages)
+    {
+      pool.said_pages = true;
+      fprintf (stderr, "coopscope: this process has too many mappings to move more pages; they are given "
+                       "back and taken anew. Larger pages (--set page=SIZE) need fewer.\n");
+    }
+}
+
+/* The pages of allocator page are the system's, or several of them. */
+static bool
+begin_pages (CoopEngineOptions *options)
+{
+  uint64_t system = (uint64_t) sysconf (_SC_PAGESIZE), page = (uint64_t) pool.policy.v[COOP_PARAM_PAGE].i;
+
+  page = (page + system - 1) / system * system;
+  options->policy.v[COOP_PARAM_PAGE].i = (int64_t) page;
+  options->backing = (CoopBacking){ .unmap = unmap, .remap = remap };
+  pool.pages = coop_pages_new (coop.arena, page);
+  return pool.pages != NULL;
+}
+
 static bool
 begin (void)
 {
   CoopEngineOptions options = { .policy = pool.policy, .source = pool.source, .sink = { .emit = sink },
                                 .now = engine_now };
+  bool segmented = pool.policy.v[COOP_PARAM_ALLOCATOR].i != COOP_ALLOCATOR_MERGE;
 
   coop.start_ns = coop_now ();
   if (coop.wire != NULL && coop_wire_claim (coop.wire) != COOP_WIRE_OK)
     return false;
-  options.capacity = capacity_for ((uint64_t) pool.policy.v[COOP_PARAM_BUDGET].i);
+  uint64_t budget = (uint64_t) pool.policy.v[COOP_PARAM_BUDGET].i;
+  const char *why = NULL;
+  options.capacity = capacity_for (budget);
+  if (coop.cuda && segmented)
+    {
+      fprintf (stderr, "coopscope: on a GPU there is allocator merge only; memory is not managed\n");
+      return false;
+    }
   if (coop.arena == NULL)
-    coop.arena = coop_arena_new (options.capacity);
+    coop.arena = coop.cuda ? coop_cuda_arena (budget, &options.capacity, &why)
+                           : coop_arena_new (options.capacity);
   if (coop.shadow == NULL)
     coop.shadow = coop_shadow_new ();
   if (coop.arena == NULL || coop.shadow == NULL)
     {
-      fprintf (stderr, "coopscope: no address space for the pool (%s); memory is not managed\n",
-               strerror (errno));
+      fprintf (stderr, "coopscope: no memory for the pool (%s); nothing is managed, and no budget is kept\n",
+               why ? why : strerror (errno));
       return false;
     }
+  if (segmented && !begin_pages (&options))
+    return false;
   for (unsigned i = 0; i < pool.n_meta; i++)
     emit_meta (&pool.meta[i]);
   coop_intern_begin ();
@@ -192,73 +237,53 @@ coop_unlock (void)
   pthread_mutex_unlock (&coop.lock);
 }
 
-static void
-say (const char *label, uint64_t bytes, const char *after)
-{
-  char text[32];
-
-  coop_size_format (bytes, text, sizeof text);
-  fprintf (stderr, "%s%s%s", label, text, after);
-}
-
-/* What a person needs to know beside PyTorch's own error. */
-static void
-report_no_memory (const CoopOom *oom)
-{
-  if (coop_thread.quiet || pool.reports++ >= 3)
-    return;
-  say ("coopscope: out of memory: asked ", oom->asked, "");
-  say (", free ", oom->free, "");
-  say (", largest run ", oom->largest, "");
-  say (", budget ", oom->budget, "\n");
-  fprintf (stderr, "coopscope:   pinned:");
-  for (int p = COOP_PIN_NONE + 1; p < COOP_N_PINS; p++)
-    if (oom->pinned[p] > 0)
-      {
-        fprintf (stderr, " %s", coop_pin_label (p));
-        say (" ", oom->pinned[p], ",");
-      }
-  say (" evictable ", oom->evictable, ",");
-  say (" unclaimed ", oom->unclaimed, "");
-  say ("; outside the pool ", atomic_load (&coop.unmanaged_bytes), "\n");
-  if (oom->advice > 0)
-    {
-      say ("coopscope:   a budget of ", oom->advice, " would do");
-      fprintf (stderr, " (--budget %llu)\n", (unsigned long long) oom->advice);
-    }
-}
-
 /* With the GIL, so that victims cannot be put to use between choice and eviction. */
 static CoopStatus
-alloc_evicting (uint64_t bytes, uint64_t *addr)
+alloc_evicting (uint64_t bytes, uint64_t *addr, bool refuse)
 {
-  CoopRequest req = { .bytes = bytes, .call = coop_thread.call, .retry = coop_thread.rescue };
+  CoopRequest req = { .bytes = bytes, .call = coop_thread.call, .retry = coop_thread.rescue,
+                      .may_move = !coop.cuda };
   CoopCall *call = coop_thread.call;
   PyObject *type, *value, *traceback;
   uint64_t begin = coop_now ();
   PyGILState_STATE gil = PyGILState_Ensure ();
   CoopStatus status;
 
+  coop_gc_hold ();
   PyErr_Fetch (&type, &value, &traceback);
   for (;;)
     {
+      status = COOP_NO_MEMORY;
+      if (refuse)
+        break;
       coop_lock ();
       status = coop_engine_alloc (coop.engine, &req);
       coop_unlock ();
+      if (status == COOP_NO_MEMORY && !req.retry && coop_oom (&req.oom))
+        continue;
       if (status != COOP_EVICT)
         break;
       for (unsigned i = 0; i < req.n_victims; i++)
         coop_evict (req.victims[i]);
+      for (unsigned i = 0; i < req.n_moves; i++)
+        coop_place (&req.moves[i], req.moves[i].tensor->host);
     }
   coop_thread.call = call;
   coop_thread.refused |= status == COOP_NO_MEMORY;
-  if (status == COOP_NO_MEMORY && !req.retry)
-    report_no_memory (&req.oom);
   PyErr_Restore (type, value, traceback);
+  coop_gc_release ();
   PyGILState_Release (gil);
   coop_thread.own_ns += coop_now () - begin;
   *addr = req.addr;
   return status;
+}
+
+/* Whether it is this request that a test wants refused. */
+static bool
+refused_for_test (void)
+{
+  return atomic_load_explicit (&coop.refuse, memory_order_relaxed) > 0
+         && atomic_fetch_sub (&coop.refuse, 1) == 1;
 }
 
 CoopStatus
@@ -267,6 +292,8 @@ coop_pool_alloc (uint64_t bytes, uint64_t *addr)
   CoopRequest req = { .bytes = bytes, .call = coop_thread.call };
   bool may_evict = atomic_load_explicit (&coop.may_evict, memory_order_relaxed);
 
+  if (refused_for_test ())
+    return alloc_evicting (bytes, addr, true);
   coop_lock ();
   bool placed = coop_engine_try (coop.engine, &req);
   coop_unlock ();
@@ -275,19 +302,26 @@ coop_pool_alloc (uint64_t bytes, uint64_t *addr)
     return COOP_OK;
   if (!may_evict)
     return COOP_EVICT; /* at the end of the process real memory has to do */
-  return alloc_evicting (bytes, addr);
+  return alloc_evicting (bytes, addr, false);
 }
 
 /* Totals that no event before tells. Needs the GIL, not the lock. */
 static void
 tell_totals (void)
 {
+  CoopPagesCount moved = { 0 };
+
+  if (pool.pages)
+    coop_pages_count (pool.pages, &moved);
   const struct { const char *name; uint64_t value; } totals[] = {
     { "unmanaged allocations", atomic_load (&coop.unmanaged_allocs) },
     { "unmanaged bytes", atomic_load (&coop.unmanaged_bytes) },
     { "unmanaged tensors", coop.unmanaged_tensors },
     { "tensors moved in", coop.moved_in },
     { "private copies", coop.copies },
+    { "pages: moves", moved.moves },
+    { "pages: bytes moved", moved.bytes },
+    { "pages: ns", moved.ns },
   };
 
   for (unsigned i = 0; i < sizeof totals / sizeof *totals; i++)

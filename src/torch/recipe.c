@@ -29,20 +29,62 @@ struct CoopRecipe {
   PyObject *args, *kwargs;      /* without tensors; kwargs may be NULL */
   PyObject *generator, *state;  /* random operators */
   const CoopEnvironment *env;
+  bool grad;
   unsigned n_slots, n_made, n_written;
+  uint64_t cost;                /* of the first run, ns */
   unsigned *written;
   Slot *slots;
   Made *made;
 };
 
-static PyObject *rebuild;
+static struct {
+  PyObject *empty, *set, *conj, *neg;
+  PyObject *empty_args;                      /* (0,) */
+  PyObject *empty_keywords[COOP_MAX_DTYPES]; /* {dtype, device} */
+} api;
+
+void
+coop_recipe_set_cost (CoopRecipe *r, uint64_t ns)
+{
+  r->cost = ns;
+}
+
+uint64_t
+coop_recipe_cost (const CoopRecipe *r)
+{
+  return r->cost;
+}
+
+static bool
+make_keywords (PyObject *device)
+{
+  for (unsigned i = 0; i < COOP_MAX_DTYPES; i++)
+    if (coop_dtype ((uint16_t) i) != NULL)
+      {
+        api.empty_keywords[i] = Py_BuildValue ("{sOsO}", "dtype", coop_dtype ((uint16_t) i)->object, "device", device);
+        if (api.empty_keywords[i] == NULL)
+          return false;
+      }
+  return true;
+}
 
 bool
-coop_recipe_setup (PyObject *function)
+coop_recipe_setup (PyObject *functions)
 {
-  Py_XINCREF (function);
-  rebuild = function;
-  return function != NULL;
+  PyObject *device = PyDict_GetItemString (functions, "device");
+
+  api.empty = PyDict_GetItemString (functions, "empty");
+  api.set = PyDict_GetItemString (functions, "set");
+  api.conj = PyDict_GetItemString (functions, "conj");
+  api.neg = PyDict_GetItemString (functions, "neg");
+  if (api.empty == NULL || api.set == NULL || api.conj == NULL || api.neg == NULL || device == NULL)
+    return false;
+  Py_INCREF (api.empty);
+  Py_INCREF (api.set);
+  Py_INCREF (api.conj);
+  Py_INCREF (api.neg);
+  api.empty_args = Py_BuildValue ("(i)", 0);
+  return api.empty_args != NULL && make_keywords (device);
 }
 
 /* The arguments without their tensors: lists that hold some are copied, all else is shared. */
@@ -176,7 +218,7 @@ fill_made (CoopRecipe *r, const CoopMade *from, int64_t *dims)
 CoopRecipe *
 coop_recipe_new (CoopOpInfo *info, PyObject *args, PyObject *kwargs, const CoopSlot *slots,
                  unsigned n_slots, const CoopMade *made, unsigned n_made, const CoopEnvironment *env,
-                 PyObject *generator, PyObject *state)
+                 bool grad, PyObject *generator, PyObject *state)
 {
   size_t n_dims = 0, made_dims = 0;
 
@@ -185,7 +227,7 @@ coop_recipe_new (CoopOpInfo *info, PyObject *args, PyObject *kwargs, const CoopS
   for (unsigned i = 0; i < n_made; i++)
     made_dims += made[i].view.ndim;
   CoopRecipe *r = calloc (1, sizeof *r + n_slots * sizeof (Slot) + n_made * sizeof (Made)
-                                 + (n_dims + made_dims) * sizeof (int64_t));
+                                 + (n_dims + made_dims) * sizeof (int64_t) + n_slots * sizeof *r->written);
   if (r == NULL)
     {
       PyErr_NoMemory ();
@@ -193,9 +235,11 @@ coop_recipe_new (CoopOpInfo *info, PyObject *args, PyObject *kwargs, const CoopS
     }
   r->info = info;
   r->env = env;
+  r->grad = grad;
   r->slots = (Slot *) (void *) (r + 1);
   r->made = (Made *) (void *) (r->slots + n_slots);
   int64_t *dims = (int64_t *) (void *) (r->made + n_made);
+  r->written = (unsigned *) (void *) (dims + n_dims + made_dims);
   r->n_slots = n_slots;
   r->n_made = n_made;
   fill_slots (r, slots, dims);
@@ -224,21 +268,15 @@ coop_recipe_free (CoopRecipe *r)
   Py_XDECREF (r->kwargs);
   Py_XDECREF (r->generator);
   Py_XDECREF (r->state);
-  free (r->written);
   free (r);
 }
 
-bool
+void
 coop_recipe_set_written (CoopRecipe *r, const unsigned *inputs, unsigned n)
 {
-  if (n == 0)
-    return true;
-  r->written = malloc (n * sizeof *inputs);
-  if (r->written == NULL)
-    return false;
-  memcpy (r->written, inputs, n * sizeof *inputs);
+  if (n > 0)
+    memcpy (r->written, inputs, n * sizeof *inputs);
   r->n_written = n;
-  return true;
 }
 
 const unsigned *
@@ -276,6 +314,16 @@ ints (const int64_t *values, uint32_t n)
   return tuple;
 }
 
+/* function (tensor), or NULL; takes tensor over. */
+static PyObject *
+apply (PyObject *function, PyObject *tensor)
+{
+  PyObject *result = tensor ? PyObject_CallFunctionObjArgs (function, tensor, NULL) : NULL;
+
+  Py_XDECREF (tensor);
+  return result;
+}
+
 static PyObject *
 slot_tensor (const Slot *s, PyObject *const *storages)
 {
@@ -285,14 +333,20 @@ slot_tensor (const Slot *s, PyObject *const *storages)
       return s->kept;
     }
   PyObject *sizes = ints (s->dims, s->ndim), *strides = ints (s->dims + s->ndim, s->ndim);
-  PyObject *tensor = NULL;
-  if (sizes != NULL && strides != NULL)
-    tensor = PyObject_CallFunction (rebuild, "OOLOOi", storages[s->input],
-                                    coop_dtype (s->dtype)->object, (long long) s->offset, sizes,
-                                    strides, (int) s->flags);
+  PyObject *offset = PyLong_FromLongLong (s->offset), *tensor = NULL, *done = NULL;
+  if (sizes != NULL && strides != NULL && offset != NULL)
+    tensor = PyObject_Call (api.empty, api.empty_args, api.empty_keywords[s->dtype]);
+  if (tensor != NULL)
+    done = PyObject_CallFunctionObjArgs (api.set, tensor, storages[s->input], offset, sizes, strides, NULL);
+  if (done == NULL)
+    Py_CLEAR (tensor);
+  Py_XDECREF (done);
+  Py_XDECREF (offset);
   Py_XDECREF (sizes);
   Py_XDECREF (strides);
-  return tensor;
+  if (s->flags & COOP_FLAG_CONJ)
+    tensor = apply (api.conj, tensor);
+  return s->flags & COOP_FLAG_NEG ? apply (api.neg, tensor) : tensor;
 }
 
 /* Sets item `at` of a tuple, list or dictionary copy to value (taken over). */
@@ -443,14 +497,15 @@ call (const CoopRecipe *r, PyObject *args, PyObject *kwargs, uint64_t *ns)
 {
   const CoopEnvironment *now = coop_environment_now ();
   PyObject *was = NULL, *result = NULL;
-  bool other = now != NULL && now != r->env;
+  bool other = now != NULL && now != r->env, grad = coop_grad_enabled ();
   uint64_t own = coop_thread.own_ns;
 
-  if (now == NULL || (other && !coop_environment_set (r->env)))
+  if (now == NULL)
     return NULL;
+  bool same = (!other || coop_environment_set (r->env)) && (grad == r->grad || coop_set_grad_enabled (r->grad));
   if (r->state != NULL)
     coop_generator_lock ();
-  if (rewind_generator (r, &was))
+  if (same && rewind_generator (r, &was))
     {
       uint64_t begin = coop_now ();
       result = PyObject_Call (r->info->call, args, kwargs);
@@ -461,11 +516,13 @@ call (const CoopRecipe *r, PyObject *args, PyObject *kwargs, uint64_t *ns)
   forward_generator (r, was);
   if (r->state != NULL)
     coop_generator_unlock ();
-  if (other)
+  if (other || grad != r->grad)
     {
       PyObject *type, *value, *traceback;
       PyErr_Fetch (&type, &value, &traceback);
-      coop_environment_set (now);
+      coop_set_grad_enabled (grad);
+      if (other)
+        coop_environment_set (now);
       PyErr_Restore (type, value, traceback);
     }
   return result;

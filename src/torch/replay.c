@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay: what the engine asks for until an operator's inputs are there. The engine walks the chain,
  * iteratively; here one operator at a time is run again, below autograd and outside of every mode. */
-#include "torch/host.h"
+#include "torch/cuda.h"
+#include "torch/quiet.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static PyObject *quiet_begin, *quiet_end;
-
-bool
-coop_replay_setup (PyObject *begin, PyObject *end)
-{
-  Py_XINCREF (begin);
-  Py_XINCREF (end);
-  quiet_begin = begin;
-  quiet_end = end;
-  return begin != NULL && end != NULL;
-}
+#include <unistd.h>
 
 /* One replay: what it reads and what became of it. */
 typedef struct {
@@ -84,8 +74,8 @@ input_storage (const Run *r, unsigned i)
       Py_XDECREF (own);
       copy = coop_storage_new (bytes);
       if (copy != NULL)
-        memcpy (coop_storage_data (coop_storage_impl (copy)), coop_arena_addr (coop.arena, t->addr),
-                bytes);
+        coop_pool_copy (coop_storage_data (coop_storage_impl (copy)),
+                        coop_arena_addr (coop.arena, t->addr), bytes);
       return copy;
     }
   own = host ? coop_host_open (host) : NULL;
@@ -128,7 +118,7 @@ gather_outputs (Run *r)
 static uint64_t
 hash_at (const CoopHost *host, uint64_t addr)
 {
-  return coop_hash (coop_arena_addr (coop.arena, addr), host->tensor->requested);
+  return coop_pool_hash (coop_arena_addr (coop.arena, addr), host->tensor->requested);
 }
 
 static bool
@@ -163,7 +153,7 @@ distribute (Run *r)
       if (host == NULL)
         {
           if ((host = coop_host_new (t)) == NULL)
-            return false;
+            return PyErr_NoMemory () != NULL;
           host->op = coop_recipe_op (r->record);
           t->host = host;
         }
@@ -173,7 +163,7 @@ distribute (Run *r)
           found = hash_at (host, r->addr[i]);
         }
       if (r->what[i] == COOP_HANDOVER)
-        coop_hand_over (host, r->addr[i]);
+        coop_hand_over (host, r->addr[i], r->outputs[i]);
       else
         {
           Py_INCREF (r->outputs[i]);
@@ -206,6 +196,8 @@ run_once (Run *r, const CoopReplay *step, uint64_t *ns)
   for (unsigned i = 0; i < step->n_inputs; i++)
     if ((r->inputs[i] = input_storage (r, i)) == NULL)
       return false;
+  if (coop.cuda)
+    coop_cuda_will_read_replay (step);
   return coop_recipe_run (r->record, r->inputs, step->n_inputs, r->outputs, ns);
 }
 
@@ -230,6 +222,8 @@ replay (CoopCall *call, const CoopReplay *step)
   ok = ok && gather_outputs (&r);
   if (ok)
     {
+      if (coop.cuda)
+        ns = coop_recipe_cost (step->op_host);
       coop_lock ();
       coop_engine_replayed (coop.engine, call, r.addr, ns, r.what, r.tensor);
       coop_unlock ();
@@ -251,24 +245,21 @@ lost (const CoopReplay *step)
   return false;
 }
 
-static void
-quiet_done (PyObject *quiet)
-{
-  PyObject *type, *value, *traceback;
+#define WAIT_US 50
 
-  if (quiet == NULL)
-    return;
-  PyErr_Fetch (&type, &value, &traceback);
-  Py_XDECREF (PyObject_CallFunctionObjArgs (quiet_end, quiet, NULL));
-  Py_DECREF (quiet);
-  PyErr_Clear ();
-  PyErr_Restore (type, value, traceback);
+/* Another thread's kernel is on what is wanted. It needs the GIL to end. */
+static void
+let_others_end (void)
+{
+  Py_BEGIN_ALLOW_THREADS
+  usleep (WAIT_US);
+  Py_END_ALLOW_THREADS
 }
 
 bool
 coop_replay_all (CoopCall *call)
 {
-  PyObject *quiet = NULL;
+  CoopQuiet quiet = { 0 };
   CoopCall *outer = coop_thread.call, *running = coop_thread.running;
   CoopReplay step;
   bool ok = true;
@@ -282,14 +273,17 @@ coop_replay_all (CoopCall *call)
       coop_unlock ();
       if (next == COOP_STEP_READY)
         break;
-      if (quiet == NULL)
-        quiet = PyObject_CallFunctionObjArgs (quiet_begin, NULL);
-      ok = quiet != NULL && (next == COOP_STEP_LOST ? lost (&step) : replay (call, &step));
+      if (next == COOP_STEP_WAIT)
+        {
+          let_others_end ();
+          continue;
+        }
+      ok = coop_quiet_begin (&quiet) && (next == COOP_STEP_LOST ? lost (&step) : replay (call, &step));
       if (!ok)
         break;
     }
-  bool replayed = quiet != NULL;
-  quiet_done (quiet);
+  bool replayed = quiet.no_functions != NULL;
+  coop_quiet_end (&quiet);
   coop_thread.call = outer;
   coop_thread.running = running;
   if (ok && replayed)

@@ -54,6 +54,13 @@ compact (CoopCall *call)
   while (more);
 }
 
+/* For `stress`: all that may move does, as if an operator had been refused memory. */
+void
+coop_move_all (void)
+{
+  compact (NULL);
+}
+
 bool
 coop_rescue (CoopCall *call, unsigned attempt)
 {

@@ -6,7 +6,7 @@
  * the tensor (evict), or a block whose bytes are there already (hand-over, move). Every alias sees
  * it, and version counters stay.
  */
-#include "torch/host.h"
+#include "torch/cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 static struct {
   PyObject *of_tensor;      /* Tensor.untyped_storage, or _storage before 2.0 */
-  PyObject *weak_ref, *open_weak, *free_weak, *resize, *cdata, *storage_type, *zero;
+  PyObject *weak_ref, *open_weak, *free_weak, *resize, *cdata, *storage_type, *storage_new, *device, *zero;
 } api;
 
 static PyObject *
@@ -37,6 +37,9 @@ coop_storage_setup (PyObject *functions)
   api.free_weak = function (functions, "free_weak");
   api.resize = function (functions, "resize");
   api.storage_type = function (functions, "storage_type");
+  api.storage_new = function (functions, "storage_new");
+  PyObject *device = function (functions, "device");
+  api.device = device ? Py_BuildValue ("{sO}", "device", device) : NULL;
   api.cdata = PyUnicode_InternFromString ("_cdata");
   api.zero = PyLong_FromLong (0);
   return !PyErr_Occurred ();
@@ -144,7 +147,11 @@ coop_storage_impl (PyObject *storage)
 PyObject *
 coop_storage_new (uint64_t bytes)
 {
-  return PyObject_CallFunction (api.storage_type, "K", (unsigned long long) bytes);
+  PyObject *args = Py_BuildValue ("(OK)", api.storage_type, (unsigned long long) bytes);
+  PyObject *storage = args ? PyObject_Call (api.storage_new, args, api.device) : NULL;
+
+  Py_XDECREF (args);
+  return storage;
 }
 
 static bool
@@ -208,6 +215,21 @@ coop_hash (const void *data, size_t bytes)
   for (; bytes > 0; bytes--, p++)
     h[0] = (h[0] ^ *p) * 0x100000001b3ull;
   return h[0] ^ (h[1] << 1 | h[1] >> 63) ^ (h[2] << 2 | h[2] >> 62) ^ (h[3] << 3 | h[3] >> 61);
+}
+
+uint64_t
+coop_pool_hash (const void *data, size_t bytes)
+{
+  return coop.cuda ? coop_cuda_hash (data, bytes) : coop_hash (data, bytes);
+}
+
+void
+coop_pool_copy (void *to, const void *from, size_t bytes)
+{
+  if (!coop.cuda)
+    memmove (to, from, bytes);
+  else if (!coop_cuda_move (to, from, bytes)) /* the GPU's context is broken, and all in it is lost */
+    fprintf (stderr, "coopscope: the GPU refuses to copy\n");
 }
 
 /* ---- evict --------------------------------------------------------------------------------- */
@@ -278,7 +300,7 @@ coop_evict (CoopTensor *t)
     }
   if (coop.policy.v[COOP_PARAM_VERIFY].i && host->op && !(host->op->flags & COOP_OP_UNINIT))
     {
-      host->hash = coop_hash (coop_arena_addr (coop.arena, t->addr), t->requested);
+      host->hash = coop_pool_hash (coop_arena_addr (coop.arena, t->addr), t->requested);
       host->hashed = true;
     }
   if (host->borrowed != NULL)
@@ -301,15 +323,36 @@ coop_evict (CoopTensor *t)
   coop_unlock ();
 }
 
+/* The temporary lets go of the block first, which another owner keeps alive meanwhile. */
+static bool
+take_over (PyObject *storage, uint64_t addr, uint64_t bytes, PyObject *temporary)
+{
+  coop_lock ();
+  coop_engine_ref (coop.engine, addr);
+  coop_unlock ();
+  bool done = resize (temporary, 0) && coop_storage_place (storage, addr, bytes, false, true);
+  if (!done)
+    {
+      coop_lock ();
+      coop_engine_free (coop.engine, addr);
+      coop_unlock ();
+    }
+  return done;
+}
+
 bool
-coop_hand_over (CoopHost *host, uint64_t addr)
+coop_hand_over (CoopHost *host, uint64_t addr, PyObject *temporary)
 {
   PyObject *storage = host->shadow ? coop_host_open (host) : NULL;
   void *shadow = host->shadow;
 
   if (storage == NULL)
     return false;
-  bool done = coop_storage_place (storage, addr, host->tensor->requested, true, true);
+  bool done;
+  if (coop.cuda)
+    done = take_over (storage, addr, host->tensor->requested, temporary);
+  else
+    done = coop_storage_place (storage, addr, host->tensor->requested, true, true);
   if (done)
     {
       coop_lock ();
@@ -333,7 +376,7 @@ coop_place (const CoopAction *action, CoopHost *host)
 
   if (done)
     {
-      memmove (coop_arena_addr (coop.arena, action->to), from, coop_storage_bytes (impl));
+      coop_pool_copy (coop_arena_addr (coop.arena, action->to), from, coop_storage_bytes (impl));
       done = coop_storage_place (storage, action->to, coop_storage_bytes (impl), false, true);
     }
   Py_XDECREF (storage);
@@ -345,8 +388,6 @@ coop_place (const CoopAction *action, CoopHost *host)
 static void
 act (const CoopAction *action, CoopHost *host)
 {
-  char text[256];
-
   switch (action->kind)
     {
     case COOP_ACTION_HOLD:
@@ -371,12 +412,7 @@ act (const CoopAction *action, CoopHost *host)
       coop_host_free (action->host);
       break;
     case COOP_ACTION_THRASH:
-      snprintf (text, sizeof text, "thrashing: a tensor of %s (%s) was brought back more than %lld "
-                "times in one step; a larger budget would help",
-                host && host->op ? host->op->name : "an operator",
-                host && host->where ? host->where : "line unknown",
-                (long long) coop.policy.v[COOP_PARAM_THRASH].i);
-      coop_warn (text, action->id, 0);
+      coop_thrash (host, action->id);
       break;
     }
 }

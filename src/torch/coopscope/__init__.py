@@ -14,15 +14,26 @@ import atexit
 import contextlib
 import os
 import sys
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Union
 
 from coopscope._policy import Parameter, Policy, Value, as_text, native
 
-__all__ = ["start", "stop", "running", "policy", "stats", "annotate", "keep", "Parameter", "Policy"]
+__all__ = ["start", "stop", "running", "policy", "stats", "annotate", "keep", "on_oom", "OutOfMemory", "Parameter", "Policy"]
 
 Size = Union[int, str]
 
 policy = Policy()
+
+
+class OutOfMemory(NamedTuple):
+    """A request that the budget cannot hold, in bytes."""
+
+    asked: int
+    free: int  # in all holes
+    largest: int  # the largest hole
+    budget: int
+    evictable: int  # could still go, and is not enough
+    advice: int  # the budget that would do; 0: unknown
 
 
 class _Run(NamedTuple):
@@ -31,6 +42,7 @@ class _Run(NamedTuple):
     collector: Any
     fd: int  # of the wire; who attaches to this process finds it by that
     pid: int  # a forked child must not end it
+    by_tool: bool  # a rank of `coop run`
 
 
 _run: Optional[_Run] = None
@@ -57,13 +69,24 @@ def start(
     ValueError: unknown name or bad value. RuntimeError: it runs already, or the trace cannot be
     written; the process then goes on without Coopscope.
     """
-    global _run
     if running():
-        if _run is not None:
+        if _run is not None and not _run.by_tool:
             raise RuntimeError("coopscope is running; call coopscope.stop() first")
         print("coopscope: started by `coop run`, whose options hold", file=sys.stderr)
         return
-    wanted = as_text({"budget": budget, "evictor": evictor, **params})
+    _begin(as_text({"budget": budget, "evictor": evictor, **params}), trace, ring_bytes, False)
+
+
+def _start_rank(wire_fd: int, rank: int) -> None:
+    """In a distributed run under `coop run` the first rank has the run's trace. Each other has one of its own beside it,
+    named by its rank, and its own budget, by the parameters that held when it began."""
+    trace, wanted = native().wire_read(wire_fd)
+    name, ending = os.path.splitext(trace or "run.coop")
+    _begin(wanted, f"{name}-rank{rank}{ending}", 0, True)
+
+
+def _begin(wanted: Dict[str, str], trace: str, ring_bytes: int, by_tool: bool) -> None:
+    global _run
     import torch
 
     from coopscope import _adapter
@@ -72,7 +95,7 @@ def start(
     fd = native().wire_create(ring_bytes, wanted)
     try:
         collector = Collector(fd, trace)
-        _run = _Run(collector, fd, os.getpid())
+        _run = _Run(collector, fd, os.getpid(), by_tool)
         atexit.register(_at_exit)  # before the adapter's own, so that it runs after it
         try:
             _adapter.install(torch, fd)
@@ -87,7 +110,7 @@ def start(
 
 def stop() -> None:
     """Brings back what is evicted, lets go of the process's memory and completes the trace."""
-    if _run is None or _run.pid != os.getpid():
+    if _run is None or _run.by_tool or _run.pid != os.getpid():
         raise RuntimeError("coopscope.start() was not called here")
     from coopscope import _adapter
 
@@ -134,6 +157,20 @@ def keep(tensor: Any) -> None:
         from coopscope import _adapter
 
         _adapter.keep(tensor)
+
+
+def on_oom(callback: Optional[Callable[[OutOfMemory], Optional[bool]]]) -> None:
+    """Calls `callback` before PyTorch raises its out-of-memory error; None: nobody any more.
+
+    If it returns True the request is tried again: after it has let go of tensors, or raised
+    `coopscope.policy.budget`. Otherwise the error is raised as ever. What it raises itself is printed and
+    counts as no. It runs in the thread that asked, in the middle of an operator: compute little in there.
+    """
+    if not running():
+        raise RuntimeError("coopscope does not run here")
+    from coopscope import _reenter
+
+    native().on_oom(None if callback is None else _reenter.seen(lambda *figures: callback(OutOfMemory(*figures))))
 
 
 def _report(problem: Optional[str]) -> None:

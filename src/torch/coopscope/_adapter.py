@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter's Python half: what is asked of PyTorch once, and the few methods that are wrapped.
+"""The adapter's Python half: what is asked of PyTorch once.
 
 The work itself is C (`_coopscope`): it sees every operator through the dispatch mode that `install`
 enters, and every allocation through libc10's own slots.
@@ -10,10 +10,10 @@ import functools
 import os
 import platform
 import sys
-import threading
 import warnings
 
 from coopscope import _coopscope as native
+from coopscope import _cuda, _reenter, _wrap
 
 _mode = None  # the mode class, once set up
 _entered = []  # the main thread's mode
@@ -102,6 +102,8 @@ def _describe(func):
     elif any(part in base for part in RANDOM_NAMES) and "backward" not in base:
         flags |= RANDOM
     if namespace not in PURE_NAMESPACES or base in HIDDEN:
+        flags |= NOREPLAY
+    if _cuda.managed() and _cuda.flags(base, sys.modules["torch"]):
         flags |= NOREPLAY
     if "c10d" in namespace:
         flags |= ASYNC
@@ -193,54 +195,45 @@ def _read_memory(address, size):
 # ---- replay ---------------------------------------------------------------------------------------
 
 
-def _rebuilder(torch):
-    empty, conj, neg = torch.empty, torch._conj, torch._neg_view
-    set_ = torch._C._TensorBase.set_ if hasattr(torch._C, "_TensorBase") else torch._C.TensorBase.set_
-
-    def rebuild(storage, dtype, offset, sizes, strides, flags):
-        tensor = empty(0, dtype=dtype, device="cpu")
-        set_(tensor, storage, offset, sizes, strides)
-        if flags & 1:
-            tensor = conj(tensor)
-        if flags & 2:
-            tensor = neg(tensor)
-        return tensor
-
-    return rebuild
-
-
-def _quiet(torch):
-    """Below autograd, outside of every mode and of autocast, for the length of some replays."""
-    C = torch._C
+def _autocast(torch):
+    """Autocast of the managed kind: (is it on, turn it)."""
+    kind = "cuda" if _cuda.managed() else "cpu"
     try:
-        torch.is_autocast_enabled("cpu")
+        torch.is_autocast_enabled(kind)
+    except TypeError:  # old: no argument means the GPU
+        if _cuda.managed():
+            return torch.is_autocast_enabled, torch.set_autocast_enabled
+        return torch.is_autocast_cpu_enabled, torch.set_autocast_cpu_enabled
+    return functools.partial(torch.is_autocast_enabled, kind), functools.partial(torch.set_autocast_enabled, kind)
 
-        def autocast(on=None):
-            return torch.is_autocast_enabled("cpu") if on is None else torch.set_autocast_enabled("cpu", on)
-    except TypeError:
 
-        def autocast(on=None):
-            return torch.is_autocast_cpu_enabled() if on is None else torch.set_autocast_cpu_enabled(on)
+def _find_quiet_keys(torch):
+    """What PyTorch's own guards do to the dispatch keys: below autograd, outside of modes and of autocast."""
+    C = torch._C
 
-    def begin():
-        functions = C.DisableTorchFunction()
-        functions.__enter__()
-        was = autocast()
-        if was:
-            autocast(False)
-        return [functions, was, C._DisableTorchDispatch(), C._AutoDispatchBelowAutograd()]
+    def excluded():
+        return native.keys()[1]
 
-    def end(token):
-        while len(token) > 2:
-            guard = token.pop()
+    def in_guards():
+        guards = [C._DisableTorchDispatch(), C._AutoDispatchBelowAutograd()]
+        inside = excluded()
+        while guards:
+            guard = guards.pop()
             if hasattr(guard, "__exit__"):
                 guard.__exit__(None, None, None)
             del guard
-        if token[1]:
-            autocast(True)
-        token[0].__exit__(None, None, None)
+        return inside
 
-    return begin, end
+    before, (is_autocast, set_autocast) = excluded(), _autocast(torch)
+    on, was = in_guards() & ~before, is_autocast()
+    set_autocast(True)
+    off = excluded()
+    set_autocast(False)
+    off &= ~excluded()
+    set_autocast(was)
+    if on == 0 or off == 0 or excluded() != before:
+        raise RuntimeError(f"the dispatch keys of PyTorch {torch.__version__} are not understood")
+    native.quiet_keys(on, off)
 
 
 def _number(torch):
@@ -261,6 +254,8 @@ def _environment(torch):
                      "onednn_allow_tf32")
         if hasattr(C, "_get_" + name) and hasattr(C, "_set_" + name)
     ]
+    for getter, setter in _cuda.switches(C) if _cuda.managed() else ():
+        pairs.append((getattr(C, getter), functools.partial(_switch, C, setter)))
     if hasattr(C, "_get_fp32_precision_getter"):
         for where in (("generic", "all"), ("mkldnn", "all"), ("mkldnn", "matmul"), ("mkldnn", "conv"),
                       ("mkldnn", "rnn")):
@@ -295,262 +290,6 @@ def _switch(C, name, value):
     getattr(C, name)(value)
 
 
-# ---- what is wrapped ------------------------------------------------------------------------------
-
-
-def _wrap(owner, name, make):
-    original = getattr(owner, name, None)
-    if original is None or getattr(original, "_coopscope", False):
-        return
-    wrapper = make(original)
-    functools.update_wrapper(wrapper, original, assigned=("__name__", "__qualname__", "__doc__", "__module__"),
-                             updated=())
-    wrapper._coopscope = True
-    setattr(owner, name, wrapper)
-
-
-def _counted(counter):
-    """Counts the calls that are under way."""
-
-    def make(original):
-        def wrapper(*args, **kwargs):
-            counter(1)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                counter(-1)
-
-        return wrapper
-
-    return make
-
-
-_scopes = threading.local()  # torch.save: what escapes in there comes back with it
-
-
-def _escaping(original):
-    escape, touch = native.escape, native.touch
-
-    def wrapper(self, *args, **kwargs):
-        scope = getattr(_scopes, "scope", None)
-        if scope is not None:
-            touch(scope, self)
-        else:
-            escape(self)
-        return original(self, *args, **kwargs)
-
-    return wrapper
-
-
-def _for_the_call(original):
-    """Its tensors are read by pointer, or by operators that nobody sees."""
-    tensor = sys.modules["torch"].Tensor
-
-    def wrapper(*args, **kwargs):
-        scope = native.scope()
-        for value in args:
-            if isinstance(value, tensor):
-                native.touch(scope, value)
-        return original(*args, **kwargs)
-
-    return wrapper
-
-
-def _scoped(original):
-    """What escapes in there is done with when it returns."""
-
-    def wrapper(*args, **kwargs):
-        outer = getattr(_scopes, "scope", None)
-        _scopes.scope = outer or native.scope()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _scopes.scope = outer
-
-    return wrapper
-
-
-def _pickled(original):
-    """The storage is read while the pickler holds what this returns."""
-    scoped = _scoped(lambda scope, *args: (scope.append(_scopes.scope), original(*args))[1])
-    typed = sys.modules["torch"].storage.TypedStorage
-
-    def holder(value):
-        if isinstance(value, typed):
-            return value
-        if isinstance(value, tuple):
-            return next((h for h in map(holder, value) if h is not None), None)
-        return None
-
-    def wrapper(*args):
-        scope = []
-        result = scoped(scope, *args)
-        storage = holder(result)
-        if storage is not None:
-            storage._coopscope = scope
-        elif getattr(_scopes, "scope", None) is None:
-            native.escape(args[0])
-        return result
-
-    return wrapper
-
-
-ESCAPES = ("data_ptr", "numpy", "__dlpack__", "untyped_storage", "_typed_storage", "storage", "_storage",
-           "share_memory_", "const_data_ptr", "mutable_data_ptr")
-
-
-def _wrap_escapes(torch):
-    for name in ESCAPES:
-        _wrap(torch.Tensor, name, _escaping)
-    for owner in (torch, torch.utils.dlpack):
-        _wrap(owner, "to_dlpack", _escaping)
-    _wrap(torch, "save", _scoped)
-    _wrap(torch.Tensor, "__deepcopy__", _scoped)
-    _wrap(torch.Tensor, "__reduce_ex__", _pickled)
-    _wrap(torch.Tensor, "tolist", _for_the_call)
-    _wrap(torch.Tensor, "tensor_split", _for_the_call)
-    _wrap(torch, "tensor_split", _for_the_call)
-    _wrap(torch, "ctc_loss", _for_the_call)
-    _wrap(torch._tensor_str, "_str", _for_the_call)  # runs with all modes off
-
-
-def _wrap_state(torch):
-    """Parameters and buffers are known from birth, so that they are placed together."""
-
-    def made(original):
-        def wrapper(cls, *args, **kwargs):
-            parameter = original(cls, *args, **kwargs)
-            if type(parameter) is torch.nn.Parameter:
-                native.state(parameter)
-            return parameter
-
-        return staticmethod(wrapper)
-
-    def registered(original):
-        def wrapper(self, name, tensor, *args, **kwargs):
-            result = original(self, name, tensor, *args, **kwargs)
-            if isinstance(tensor, torch.Tensor):
-                native.state(tensor)
-            return result
-
-        return wrapper
-
-    original = torch.nn.Parameter.__new__
-    if not getattr(original, "_coopscope", False):
-        torch.nn.Parameter.__new__ = made(original)
-        torch.nn.Parameter.__new__._coopscope = True
-    _wrap(torch.nn.Module, "register_buffer", registered)
-
-
-def _wrap_subclasses(torch):
-    """Before 2.0 a view that becomes a subclass must not be seen as a plain tensor first."""
-    if _version(torch) >= (2, 0):
-        return
-
-    def unseen(original):
-        def wrapper(*args, **kwargs):
-            guard = torch._C._DisableTorchDispatch()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                del guard
-
-        return wrapper
-
-    _wrap(torch.Tensor, "as_subclass", unseen)
-
-
-def _before_fork():
-    """A child cannot bring anything back, and a DataLoader's reads the data set."""
-    if installed():
-        native.bring_back()
-
-
-def _wrap_phases(torch):
-    for name in ("backward", "grad"):
-        _wrap(torch.autograd, name, _counted(native.backward))
-    optimizer = torch.optim.Optimizer
-
-    def make_init(original):
-        def wrapper(self, *args, **kwargs):
-            original(self, *args, **kwargs)
-            _wrap(type(self), "step", _counted(native.optimizer))
-
-        return wrapper
-
-    _wrap(optimizer, "__init__", make_init)
-
-
-def _wrap_switches(torch):
-    def make(original):
-        def wrapper(*args, **kwargs):
-            try:
-                return original(*args, **kwargs)
-            finally:
-                native.environment_changed()
-
-        return wrapper
-
-    for name in ("_set_mkldnn_enabled", "_set_mkldnn_deterministic", "_set_deterministic_algorithms",
-                 "_set_float32_matmul_precision", "_set_onednn_allow_tf32", "_set_default_dtype",
-                 "_set_default_tensor_type", "_set_fp32_precision_setter"):
-        _wrap(torch._C, name, make)
-    for owner in (torch.backends.mkldnn, torch.backends):
-        for value in vars(type(owner)).values():
-            if type(value).__name__ in ("ContextProp", "_FP32Precision") and hasattr(value, "setter"):
-                value.setter = make(value.setter)
-
-
-_said = set()
-
-
-def _say_once(text):
-    if text not in _said:
-        _said.add(text)
-        native.warn(text)
-
-
-def _wrap_compilers(torch):
-    def traced(original):
-        def wrapper(*args, **kwargs):
-            if installed():
-                _say_once("torch.jit.trace: what is computed while it traces is not evicted")
-            native.aside(1)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                native.aside(-1)
-
-        return wrapper
-
-    def compiled(original):
-        def wrapper(*args, **kwargs):
-            if installed():
-                _say_once("torch.compile runs eagerly under Coopscope: same results, not its speed")
-            return original(*args, **kwargs)
-
-        return wrapper
-
-    _wrap(torch.jit, "trace", traced)
-    if hasattr(torch, "compile"):
-        _wrap(torch, "compile", compiled)
-
-
-def _wrap_threads():
-    """A mode is one thread's; autograd's own threads inherit it, Python's do not."""
-
-    def make(original):
-        def wrapper(self):
-            if not installed():
-                return original(self)
-            with _mode():
-                return original(self)
-
-        return wrapper
-
-    _wrap(threading.Thread, "run", make)
-
-
 # ---- install --------------------------------------------------------------------------------------
 
 
@@ -558,10 +297,10 @@ def _functions(torch):
     base = getattr(torch._C, "TensorBase", None) or torch._C._TensorBase
     storage = torch.UntypedStorage
     get, set_ = _environment(torch)
-    begin, end = _quiet(torch)
     return {
         "storage_of": base.untyped_storage if hasattr(base, "untyped_storage") else base._storage,
         "storage_type": storage,
+        "storage_new": storage.__new__,  # not the type: its __init__ is Python
         "weak_ref": storage._weak_ref,
         "open_weak": storage._new_with_weak_ptr,
         "free_weak": storage._free_weak_ref,
@@ -569,12 +308,18 @@ def _functions(torch):
         "parameter": torch.nn.Parameter,
         "disabled_dispatch": getattr(torch._C, "_disabled_torch_dispatch_impl", None),
         "is_grad_enabled": torch.is_grad_enabled,
+        "set_grad_enabled": torch._C._set_grad_enabled,
         "default_generator": torch.default_generator,
+        "module_name": _wrap.module_name,
+        "current_node": getattr(torch._C, "_current_autograd_node", None),
         "describe": _describe,
-        "rebuild": _rebuilder(torch),
+        "empty": torch.empty,
+        "set": base.set_,
+        "conj": torch._conj,
+        "neg": torch._neg_view,
+        "device": _cuda.device(),
+        "no_functions": torch._C.DisableTorchFunction,
         "number": _number(torch),
-        "quiet_begin": begin,
-        "quiet_end": end,
         "environment_get": get,
         "environment_set": set_,
     }
@@ -590,20 +335,17 @@ def _set_up(torch):
         warnings.simplefilter("ignore")
         samples = _samples(torch, functions["storage_of"])
     native.setup(functions, samples, os.path.dirname(torch.__file__), os.path.dirname(__file__))
+    _find_quiet_keys(torch)
     # The mode's instances are entered and never asked for anything; C answers.
     _mode = type("CoopscopeMode", (native.DispatchBase, TorchDispatchMode), {})
-    _wrap_escapes(torch)
-    _wrap_phases(torch)
-    _wrap_switches(torch)
-    _wrap_compilers(torch)
-    _wrap_state(torch)
-    _wrap_subclasses(torch)
-    _wrap_threads()
-    os.register_at_fork(before=_before_fork)
+    _wrap.wrap_all(torch, _mode, installed, _version(torch) < (2, 0))
+    _reenter.set_up(torch, _mode)
 
 
 def _meta(torch):
+    rank = {"rank": os.environ["RANK"], "ranks": os.environ.get("WORLD_SIZE", "")} if "RANK" in os.environ else {}
     return {
+        **rank,
         "torch": str(torch.__version__),
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -612,6 +354,7 @@ def _meta(torch):
         "arguments": " ".join(sys.argv[1:]),
         "folder": os.getcwd(),
         "threads": str(torch.get_num_threads()),
+        "device": _cuda.device(),
     }
 
 
@@ -635,6 +378,9 @@ def install(torch, wire_fd=None, policy=None):
     if _version(torch) < (1, 13):
         raise RuntimeError(f"PyTorch {torch.__version__} is too old; 1.13 is the oldest that works")
     if _mode is None:
+        ordinal = _cuda.wanted(torch)
+        if ordinal is not None:
+            _cuda.prepare(torch, ordinal)
         _set_up(torch)
     native.start(-1 if wire_fd is None else wire_fd, policy, _meta(torch))
     _pid = os.getpid()

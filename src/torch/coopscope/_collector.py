@@ -23,6 +23,13 @@ def find_coop() -> str:
     return coop
 
 
+def run_coop() -> None:
+    """The command `coop` of a wheel."""
+    import sys
+
+    os.execv(_paths.INSTALLED, [_paths.INSTALLED, *sys.argv[1:]])
+
+
 class Collector:
     """Runs from the start of a trace until the target has said good-bye and all is written."""
 
@@ -54,6 +61,7 @@ class Collector:
         import select
 
         stdout = self._process.stdout
+        assert stdout is not None
         ready, _, _ = select.select([stdout], [], [], READY_SECONDS)
         line = os.read(stdout.fileno(), 4096) if ready else b""
         stdout.close()

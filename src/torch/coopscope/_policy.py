@@ -22,12 +22,12 @@ class Parameter(NamedTuple):
 
 def native() -> Any:
     """The C extension; imported late, so that `import coopscope` costs a script nothing."""
-    from coopscope import _coopscope
+    import importlib
 
-    return _coopscope
+    return importlib.import_module("coopscope._coopscope")
 
 
-def as_text(params: Mapping[str, Value]) -> Dict[str, str]:
+def as_text(params: Mapping[str, Optional[Value]]) -> Dict[str, str]:
     """Values as the command line writes them; C reads and checks them, units and all."""
     return {
         name: str(int(value)) if isinstance(value, bool) else str(value)

@@ -73,6 +73,13 @@ def _start(torch):
         fd = _open_wire()
         try:
             _load_package()
+            rank = os.environ.get("RANK", "")  # torchrun's
+            if rank.isdecimal() and int(rank) > 0:
+                import coopscope
+
+                coopscope._start_rank(fd, int(rank))
+                os.close(fd)
+                return
             from coopscope import _adapter
 
             _adapter.install(torch, fd)
