@@ -122,3 +122,33 @@ coop_cli_policy_assign (const char *command, const char *key_value, CoopPolicy *
   g_autofree char *key = g_strndup (key_value, (gsize) (equals - key_value));
   return coop_cli_policy_set (command, key, equals + 1, policy, mask);
 }
+
+gboolean
+coop_cli_policy_file (const char *command, const char *path, CoopPolicy *policy, guint64 *mask)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *text = NULL;
+  if (!g_file_get_contents (path, &text, NULL, &error))
+    {
+      coop_cli_warn (command, "--policy: %s", error->message);
+      return FALSE;
+    }
+  if (!g_utf8_validate (text, -1, NULL))
+    {
+      coop_cli_warn (command, "--policy: %s is no policy file: lines KEY=VALUE, as coop rehearse writes it", path);
+      return FALSE;
+    }
+  g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
+  for (guint i = 0; lines[i] != NULL; i++)
+    {
+      char *line = g_strstrip (lines[i]);
+      if (*line == 0 || *line == '#')
+        continue;
+      if (strchr (line, '=') == NULL || !coop_cli_policy_assign (command, line, policy, mask))
+        {
+          coop_cli_warn (command, "%s:%u: not KEY=VALUE of a parameter: \"%s\"", path, i + 1, line);
+          return FALSE;
+        }
+    }
+  return TRUE;
+}

@@ -153,6 +153,12 @@ coop_cli_parse (const char *args, const char *summary, const GOptionEntry *entri
 }
 
 char *
+coop_cli_count (guint64 n, const char *one, const char *many)
+{
+  return g_strdup_printf ("%" G_GUINT64_FORMAT " %s", n, n == 1 ? one : many);
+}
+
+char *
 coop_cli_size (guint64 bytes)
 {
   char text[32];

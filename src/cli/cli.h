@@ -25,11 +25,15 @@ int coop_cmd_query (int argc, char **argv);
 int coop_cmd_check (int argc, char **argv);
 int coop_cmd_policy (int argc, char **argv);
 int coop_cmd_replay (int argc, char **argv);
+int coop_cmd_rehearse (int argc, char **argv);
 int coop_cmd_sweep (int argc, char **argv);
+int coop_cmd_tune (int argc, char **argv);
 int coop_cmd_merge (int argc, char **argv);
 int coop_cmd_report (int argc, char **argv);
+int coop_cmd_probe (int argc, char **argv);
 int coop_cmd_import (int argc, char **argv);
 int coop_cmd_export (int argc, char **argv);
+int coop_cmd_diff (int argc, char **argv);
 
 /* "coop NAME: text" on stderr; return 2 and 1, so that a command can `return` them. */
 int coop_cli_usage (const char *command, const char *format, ...) G_GNUC_PRINTF (2, 3);
@@ -48,6 +52,8 @@ gboolean coop_cli_parse (const char *args, const char *summary, const GOptionEnt
 const char *coop_cli_nearest (const char *word, const char *const *names);
 
 /* "37.7 MiB" in a fresh string. */
+/* "1 step", "2 steps" */
+char *coop_cli_count (guint64 n, const char *one, const char *many);
 char *coop_cli_size (guint64 bytes);
 /* "1.24 s", "310 ms", "12 us" in a fresh string. */
 char *coop_cli_duration (double ns);
@@ -59,6 +65,8 @@ gboolean coop_cli_policy_set (const char *command, const char *key, const char *
                               CoopPolicy *policy, guint64 *mask);
 gboolean coop_cli_policy_assign (const char *command, const char *key_value, CoopPolicy *policy,
                                  guint64 *mask);
+/* The lines KEY=VALUE of a file, in order; empty ones and those that begin with # are passed over. */
+gboolean coop_cli_policy_file (const char *command, const char *path, CoopPolicy *policy, guint64 *mask);
 
 /* ---- JSON, written into a GString. Commas come by themselves; key NULL inside an array. ---- */
 void coop_json_open (GString *out, const char *key, char bracket);   /* '{' or '[' */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coop check: is a trace what it says? Exit 0 if nothing is wrong, 1 if anything is. */
+/* coop check: is a trace what it says? Exit 0 if nothing is wrong, 1 if anything is. What was left undone
+ * can be made good first. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -88,13 +89,30 @@ print_json (const char *path, const GArray *findings)
   printf ("%s\n", out->str);
 }
 
+/* FALSE: it cannot be repaired, and that was said. */
+static gboolean
+repair (const char *path, gboolean quiet)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GPtrArray) done = g_ptr_array_new_with_free_func (g_free);
+  if (!coop_repair (path, done, &error))
+    {
+      coop_cli_fail (NAME, "%s", error->message);
+      return FALSE;
+    }
+  for (guint i = 0; i < done->len && !quiet; i++)
+    printf ("repaired: %s\n", (char *) done->pdata[i]);
+  return TRUE;
+}
+
 int
 coop_cmd_check (int argc, char **argv)
 {
-  gboolean json = FALSE;
+  gboolean json = FALSE, mend = FALSE;
   int max = 20;
   const GOptionEntry entries[] = {
     { "max", 0, 0, G_OPTION_ARG_INT, &max, "Stop after so many faults (20)", "N" },
+    { "repair", 0, 0, G_OPTION_ARG_NONE, &mend, "First make good what an interrupted run or an older version left", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print one JSON object", NULL },
     G_OPTION_ENTRY_NULL
   };
@@ -106,6 +124,8 @@ coop_cmd_check (int argc, char **argv)
     return coop_cli_usage (NAME, "give one trace: coop check FILE");
   if (max < 1)
     return coop_cli_usage (NAME, "--max must be at least 1");
+  if (mend && !repair (argv[1], json))
+    return COOP_EXIT_FAILED;
   g_autoptr (GError) error = NULL;
   Progress state = { g_get_monotonic_time (), FALSE };
   g_autoptr (GArray) findings = coop_check (argv[1], (guint) max, isatty (STDERR_FILENO) ? progress : NULL, &state, &error);

@@ -17,7 +17,6 @@ typedef struct {
   const char *path;
   CoopTraceInfo info;
   guint64 file_bytes, lost, peak_seq;
-  char *trace_error;   /* why events could not be written */
   GArray *pieces;      /* CoopMapPiece, the largest at the peak */
   CoopModel *at_peak;
 } Report;
@@ -46,8 +45,10 @@ look_at_peak (Report *r)
 {
   g_autofree char *sql = g_strdup_printf ("SELECT seq FROM event WHERE used = %" G_GUINT64_FORMAT
                                           " ORDER BY seq LIMIT 1", r->info.peak);
-  r->peak_seq = G_MAXUINT64;
-  if (r->info.peak == 0 || !coop_reader_query (r->reader, sql, 10, take_uint, &r->peak_seq, NULL)
+  r->peak_seq = r->info.peak_seq;
+  if (r->info.trimmed > 0 || r->info.detail == COOP_DETAIL_SUMMARY)   /* the peak may be among what is gone */
+    return;
+  if (r->info.peak == 0 || (r->peak_seq == G_MAXUINT64 && !coop_reader_query (r->reader, sql, 10, take_uint, &r->peak_seq, NULL))
       || r->peak_seq == G_MAXUINT64)
     return;
   r->at_peak = coop_reader_model_at (r->reader, r->peak_seq, NULL);
@@ -66,13 +67,14 @@ gather (Report *r, GError **error)
   GStatBuf st;
   r->reader = coop_reader_open (r->path, error);
   r->pieces = g_array_new (FALSE, FALSE, sizeof (CoopMapPiece));
+  if (r->reader != NULL)
+    coop_reader_hold (r->reader);
   if (r->reader == NULL || !coop_reader_info (r->reader, &r->info, error))
     return FALSE;
   g_autofree char *log = g_strconcat (r->path, "-wal", NULL); /* of a run under way, or interrupted */
   r->file_bytes = g_stat (r->path, &st) == 0 ? (guint64) st.st_size : 0;
   r->file_bytes += g_stat (log, &st) == 0 ? (guint64) st.st_size : 0;
   coop_reader_query (r->reader, "SELECT value FROM stat WHERE name = 'lost_events'", 5, take_uint, &r->lost, NULL);
-  r->trace_error = coop_reader_meta (r->reader, "trace_error");
   look_at_peak (r);
   return TRUE;
 }
@@ -83,7 +85,6 @@ clear (Report *r)
   coop_trace_info_clear (&r->info);
   coop_model_free (r->at_peak);
   g_clear_pointer (&r->pieces, g_array_unref);
-  g_free (r->trace_error);
   coop_reader_free (r->reader);
 }
 
@@ -156,15 +157,15 @@ print_run (const Report *r)
       how = g_strdup_printf ("%s %d", info->state == COOP_RUN_ENDED ? "ended with exit code" : "killed by signal",
                              info->exit_code);
     }
-  line ("trace", "%s, %s, %" G_GUINT64_FORMAT " events", r->path, size, info->events);
+  g_autofree char *events = coop_cli_count (info->events, "event", "events");
+  g_autofree char *steps = coop_cli_count (info->totals.step, "step", "steps");
+  line ("trace", "%s, %s, %s", r->path, size, events);
   line ("command", "%s", info->command != NULL ? info->command : "unknown");
-  line ("run", "%s after %s, %" G_GUINT64_FORMAT " steps", how, time, info->totals.step);
+  line ("run", "%s after %s, %s", how, time, steps);
   line ("policy", "evictor %s, allocator %s", info->evictor, info->allocator);
-  if (r->lost > 0)
-    line ("LOST", "%" G_GUINT64_FORMAT " events could not be written: %s", r->lost,
-          r->trace_error != NULL ? r->trace_error : "unknown why");
-  if (info->totals.missing > 0)
-    line ("MISSING", "%" G_GUINT64_FORMAT " events were dropped; the figures below may be wrong", info->totals.missing);
+  g_autoptr (GArray) caveats = coop_reader_caveats (r->reader);
+  for (guint i = 0; i < caveats->len; i++)
+    line (g_array_index (caveats, CoopCaveat, i).label, "%s", g_array_index (caveats, CoopCaveat, i).text);
 }
 
 static void
@@ -194,13 +195,18 @@ print_work (const Report *r)
   printf ("\n");
   line ("operators", "%" G_GUINT64_FORMAT, t->ops);
   line ("evictions", "%" G_GUINT64_FORMAT ", %s", t->evictions, evicted);
-  line ("recomputed", "%" G_GUINT64_FORMAT " operators, %" G_GUINT64_FORMAT " tensors brought back", t->replays,
-        t->handovers);
+  g_autofree char *again = coop_cli_count (t->replays, "operator", "operators");
+  g_autofree char *back = coop_cli_count (t->handovers, "tensor", "tensors");
+  g_autofree char *ooms = coop_cli_count (t->ooms, "time", "times");
+  line ("recomputed", "%s, %s brought back", again, back);
   line ("extra time", "%s, %.1f %% of the operators' own", replay, 100 * extra_time (t));
-  line ("searches", "%" G_GUINT64_FORMAT ", %s each", t->searches, search);
+  if (t->search_ns == 0)
+    line ("searches", "%" G_GUINT64_FORMAT "%s", t->searches, t->searches > 0 ? ", not timed" : "");
+  else
+    line ("searches", "%" G_GUINT64_FORMAT ", %s each", t->searches, search);
   if (t->searches > 0 && r->info.budget > 0)
     line ("fragmentation", "%.1f %% of the budget free at a search, on average", 100 * t->fragmentation);
-  line ("out of memory", "%" G_GUINT64_FORMAT " times", t->ooms);
+  line ("out of memory", "%s", ooms);
 }
 
 static void
@@ -236,7 +242,8 @@ json_totals (GString *out, const Report *r)
     { "evictions", t->evictions }, { "evicted_bytes", t->evicted_bytes }, { "recomputed", t->replays },
     { "recomputed_ns", t->replay_ns }, { "rematerializations", t->handovers }, { "moves", t->moves },
     { "searches", t->searches }, { "search_ns", t->search_ns }, { "out_of_memory", t->ooms },
-    { "allocs", t->allocs }, { "frees", t->frees }, { "missing_events", t->missing }, { "lost_events", r->lost },
+    { "allocs", t->allocs }, { "frees", t->frees }, { "missing_events", t->missing },
+    { "trimmed_events", r->info.trimmed }, { "lost_events", r->lost },
   };
   for (guint i = 0; i < G_N_ELEMENTS (values); i++)
     coop_json_uint (out, values[i].key, values[i].value);

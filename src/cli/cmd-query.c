@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coop query: one SELECT on a trace, as a table, CSV or JSON. */
+/* coop query: one SELECT on a trace, or one that has a name, as a table, CSV or JSON. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "trace/instant.h"
+#include "trace/queries.h"
 #include "trace/store.h"
 
 #define NAME "query"
 #define MEASURED_ROWS 1000 /* of a table, held back to find the widths of columns */
 #define MAX_WIDTH 60
+#define NAMED_ROWS 20      /* of a query with a name, unless told otherwise */
 
 enum { TYPE_INTEGER = 1, TYPE_REAL = 2, TYPE_TEXT = 3, TYPE_BLOB = 4, TYPE_NULL = 5 };
 
@@ -90,6 +93,25 @@ json_row (guint64 row, int n, const char *const *names, const char *const *value
 
 /* ---- table ---- */
 
+/* A row is one line, and a trace of somebody else's must not drive the terminal. */
+static char *
+table_text (const char *text)
+{
+  g_autofree char *valid = g_utf8_make_valid (text, -1);
+  GString *out = g_string_new (NULL);
+  for (const char *p = valid; *p != 0; p = g_utf8_next_char (p))
+    {
+      gunichar c = g_utf8_get_char (p);
+      if (c == '\n' || c == '\t')
+        g_string_append (out, c == '\n' ? "\\n" : "\\t");
+      else if (g_unichar_iscntrl (c))
+        g_string_append_printf (out, "\\x%02x", c);
+      else
+        g_string_append_unichar (out, c);
+    }
+  return g_string_free (out, FALSE);
+}
+
 static void
 table_field (const Printer *p, int i, const char *text, int type)
 {
@@ -131,7 +153,7 @@ table_take (Printer *p, const char *const *values, const int *types)
 {
   g_auto (GStrv) row = g_new0 (char *, p->n + 1);
   for (int i = 0; i < p->n; i++)
-    row[i] = g_utf8_make_valid (types[i] == TYPE_NULL ? "NULL" : text_of (values[i], types[i]), -1);
+    row[i] = table_text (types[i] == TYPE_NULL ? "NULL" : text_of (values[i], types[i]));
   if (p->rows == MEASURED_ROWS)
     table_begin (p);
   if (p->rows >= MEASURED_ROWS)
@@ -258,10 +280,108 @@ is_schema (const char *sql)
   return strcmp (word, ".schema") == 0;
 }
 
+/* ---- queries with a name ---- */
+
+static void
+print_named (void)
+{
+  guint n;
+  const CoopNamedQuery *queries = coop_named_queries (&n);
+  for (guint i = 0; i < n; i++)
+    printf ("  @%-14s %s\n", queries[i].name, queries[i].help);
+}
+
+static const CoopNamedQuery *
+find_named (const char *word)
+{
+  guint n;
+  const CoopNamedQuery *query = coop_named_query (word + 1), *queries = coop_named_queries (&n);
+  g_autofree const char **names = g_new0 (const char *, n + 1);
+  if (query != NULL)
+    return query;
+  for (guint i = 0; i < n; i++)
+    names[i] = queries[i].name;
+  g_autofree char *low = g_ascii_strdown (word + 1, -1);
+  const char *near = coop_cli_nearest (low, names);
+  if (near != NULL)
+    coop_cli_usage (NAME, "there is no query %s; did you mean @%s?", word, near);
+  else
+    coop_cli_usage (NAME, "there is no query %s; `coop query --list` lists them", word);
+  return NULL;
+}
+
 /* ---- the command ---- */
 
+typedef struct {
+  const char *path, *sql;
+  const CoopNamedQuery *named; /* NULL: sql is the user's own */
+  const char *at;
+  guint top;
+  double seconds;
+  gboolean show;               /* the statement, not its rows */
+} Question;
+
+static gboolean
+take_missing (gpointer user, int n, const char *const *names, const char *const *values, const int *types)
+{
+  *(gint64 *) user = values[0] != NULL ? g_ascii_strtoll (values[0], NULL, 10) : 0;
+  return FALSE;
+}
+
+/* Rows of blocks are written when their lives end, or with the end of the trace. */
+static void
+warn_unfinished (const Question *q, CoopReader *reader)
+{
+  guint64 seq = 0;
+  gint64 missing = 0;
+  g_autofree char *asked = q->at != NULL ? g_strdup (q->at) : g_strdup (q->named->at);
+  g_auto (GStrv) names = g_strsplit (asked, "|", -1);
+  for (guint i = 0; names[i] != NULL && !coop_reader_instant (reader, names[i], &seq, NULL); i++)
+    continue;
+  g_autofree char *sql = g_strdup_printf ("SELECT (SELECT used FROM event WHERE seq = %" G_GUINT64_FORMAT ") - (SELECT coalesce (sum (bytes), 0)"
+                                          " FROM block WHERE coalesce (born_event, 0) <= %" G_GUINT64_FORMAT
+                                          " AND (died_event IS NULL OR died_event > %" G_GUINT64_FORMAT "))", seq, seq, seq);
+  if (!coop_reader_query (reader, sql, q->seconds, take_missing, &missing, NULL) || missing <= 0)
+    return;
+  g_autofree char *size = coop_cli_size ((guint64) missing);
+  coop_cli_warn (NAME, "%s in use at that moment are not counted: they lived when the last row was written. The run goes on,"
+                 " or was interrupted", size);
+}
+
+/* Answers can be no better than what is there. */
+static void
+warn_caveats (CoopReader *reader)
+{
+  g_autoptr (GArray) caveats = coop_reader_caveats (reader);
+  for (guint i = 0; i < caveats->len; i++)
+    {
+      const CoopCaveat *caveat = &g_array_index (caveats, CoopCaveat, i);
+      coop_cli_warn (NAME, "%s: %s", caveat->label, caveat->text);
+    }
+}
+
+static gboolean
+answer (const Question *q, CoopReader *reader, Printer *printer, GError **error)
+{
+  g_autofree char *named = NULL;
+  if (is_schema (q->sql))
+    return print_schema (reader, q->seconds, printer, error);
+  if (q->named != NULL)
+    named = coop_named_query_sql (reader, q->named, q->at, q->top, error);
+  if (q->named != NULL && named == NULL)
+    return FALSE;
+  const char *sql = named != NULL ? named : q->sql;
+  if (!q->show)
+    warn_caveats (reader);
+  if (q->named != NULL && q->named->at != NULL && !q->show)
+    warn_unfinished (q, reader);
+  if (q->show)
+    return printf ("%s\n", sql) > 0;
+  return coop_reader_query (reader, sql, q->seconds, take_row, printer, error);
+}
+
 static int
-query (const char *path, const char *sql, double seconds, Form form)
+query (const Question *q, Form form)
 {
   g_autoptr (GError) error = NULL;
   Printer printer = {
@@ -269,13 +389,18 @@ query (const char *path, const char *sql, double seconds, Form form)
     .types = g_array_new (FALSE, FALSE, sizeof (int)),
   };
   int status = COOP_EXIT_DONE;
-  gboolean schema = is_schema (sql);
-  CoopReader *reader = coop_reader_open (path, &error);
-  if (reader == NULL || !(schema ? print_schema (reader, seconds, &printer, &error)
-                          : coop_reader_query (reader, sql, seconds, take_row, &printer, &error)))
+  CoopReader *reader = coop_reader_open (q->path, &error);
+  if (reader != NULL)
+    coop_reader_hold (reader);
+  if (reader == NULL || !answer (q, reader, &printer, &error))
     status = coop_cli_fail (NAME, "%s", error->message);
-  else if (!schema || form != FORM_TABLE)
+  else if (!q->show && (!is_schema (q->sql) || form != FORM_TABLE))
     finish (&printer);
+  if (status == COOP_EXIT_DONE && q->named != NULL && !q->show && printer.rows == 0 && form == FORM_TABLE)
+    printf ("(nothing)\n");
+  if (status == COOP_EXIT_DONE && q->named != NULL && !q->show && form == FORM_TABLE && q->top > 0
+      && printer.rows == q->top)
+    printf ("(the first %u; --top 0 gives all)\n", q->top);
   coop_reader_free (reader);
   g_ptr_array_unref (printer.held);
   g_array_unref (printer.types);
@@ -284,28 +409,68 @@ query (const char *path, const char *sql, double seconds, Form form)
   return status;
 }
 
+/* FALSE: a message was printed. */
+static gboolean
+check_named (Question *q, int top)
+{
+  gboolean named = q->sql[0] == '@';
+  q->named = named ? find_named (q->sql) : NULL;
+  q->top = (guint) (top == G_MININT ? NAMED_ROWS : top);
+  if (named && q->named == NULL)
+    return FALSE;
+  if (!named && coop_named_query (q->sql) != NULL)
+    coop_cli_usage (NAME, "\"%s\" is no statement; the query of that name is @%s", q->sql, q->sql);
+  else if (!named && (q->at != NULL || top != G_MININT || q->show))
+    coop_cli_usage (NAME, "--at, --top and --sql are for the queries with a name");
+  else if (top < 0 && top != G_MININT)
+    coop_cli_usage (NAME, "--top must be 0 (all) or more");
+  else if (named && q->at != NULL && q->named->at == NULL)
+    coop_cli_usage (NAME, "%s is about the whole run, not about an instant", q->sql);
+  else
+    return TRUE;
+  return FALSE;
+}
+
+#define SUMMARY                                                                                     \
+  "Runs one SELECT on a trace, read-only. The views v_event, v_operator, v_tensor,\n"               \
+  "v_block, v_usage, v_eviction, v_evicted, v_fragmentation, v_policy and v_oom are\n"              \
+  "the ones to use; `coop query FILE .schema` says what their columns mean.\n\n"                    \
+  "Many questions have a name: `coop query FILE @peak`. `coop query --list` lists them,\n"          \
+  "--sql shows one as a statement to start from."
+
 int
 coop_cmd_query (int argc, char **argv)
 {
-  gboolean csv = FALSE, json = FALSE, table = FALSE;
-  double seconds = 60;
+  gboolean csv = FALSE, json = FALSE, table = FALSE, list = FALSE;
+  int top = G_MININT;
+  g_autofree char *at = NULL;
+  Question q = { .seconds = 60 };
   const GOptionEntry entries[] = {
     { "table", 0, 0, G_OPTION_ARG_NONE, &table, "Columns for people (default)", NULL },
     { "csv", 0, 0, G_OPTION_ARG_NONE, &csv, "Comma-separated values with a header line", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &json, "An array of objects", NULL },
-    { "seconds", 0, 0, G_OPTION_ARG_DOUBLE, &seconds, "Longest time the query may take (60)", "S" },
+    { "seconds", 0, 0, G_OPTION_ARG_DOUBLE, &q.seconds, "Longest time the query may take (60)", "S" },
+    { "list", 0, 0, G_OPTION_ARG_NONE, &list, "List the queries with a name", NULL },
+    { "at", 0, 0, G_OPTION_ARG_STRING, &at, "Of those: " COOP_INSTANTS, "INSTANT" },
+    { "top", 0, 0, G_OPTION_ARG_INT, &top, "Of those: most rows (20); 0 is all", "N" },
+    { "sql", 0, 0, G_OPTION_ARG_NONE, &q.show, "Of those: print the statement instead", NULL },
     G_OPTION_ENTRY_NULL
   };
-  if (!coop_cli_parse ("FILE SQL", "Runs one SELECT on a trace, read-only. The views v_event, v_operator, v_tensor,\n"
-                       "v_block, v_usage, v_eviction, v_evicted, v_fragmentation, v_policy and v_oom are\n"
-                       "the ones to use; `coop query FILE .schema` says what their columns mean.",
-                       entries, &argc, &argv))
+  if (!coop_cli_parse ("FILE SQL", SUMMARY, entries, &argc, &argv))
     return COOP_EXIT_USAGE;
+  if (list || (argc == 3 && g_str_equal (argv[2], "@")))
+    {
+      print_named ();
+      return COOP_EXIT_DONE;
+    }
   if (argc != 3)
-    return coop_cli_usage (NAME, "give a trace and a SELECT: coop query FILE SQL");
+    return coop_cli_usage (NAME, "give a trace and a SELECT or a @NAME: coop query FILE SQL");
   if (csv + json + table > 1)
     return coop_cli_usage (NAME, "--table, --csv and --json exclude each other");
-  if (!(seconds > 0))
+  if (!(q.seconds > 0))
     return coop_cli_usage (NAME, "--seconds must be more than 0");
-  return query (argv[1], argv[2], seconds, csv ? FORM_CSV : json ? FORM_JSON : FORM_TABLE);
+  q.path = argv[1];
+  q.sql = argv[2];
+  q.at = at;
+  return check_named (&q, top) ? query (&q, csv ? FORM_CSV : json ? FORM_JSON : FORM_TABLE) : COOP_EXIT_USAGE;
 }

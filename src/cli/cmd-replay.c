@@ -9,6 +9,7 @@
 
 #include "progress.h"
 #include "replay/play-record.h"
+#include "trace/model.h"
 
 #define NAME "replay"
 
@@ -16,8 +17,18 @@ typedef struct {
   char *budget, *evictor, *allocator, *trace;
   char **set;
   double ratio, most;
-  gboolean measure, json;
+  gboolean measure, json, pause;
 } Flags;
+
+/* Stops after events; what is typed says when to stop next. */
+typedef struct {
+  CoopModel *model;
+  guint64 skip;            /* events that pass by */
+  guint kind;              /* stops at this kind of event alone; ANY_KIND: at each */
+  gboolean ended, asked_once;
+} Pause;
+
+#define ANY_KIND COOP_N_EVENT_KINDS
 
 typedef struct {
   const Flags *flags;
@@ -26,6 +37,7 @@ typedef struct {
   guint64 peak;            /* with no limit; 0: not needed and not measured */
   CoopPlayOutcome out;
   gint64 progress_at;
+  Pause pause;
 } Replay;
 
 /* ---- options ---- */
@@ -56,6 +68,8 @@ flags_are_right (const Flags *f)
     return coop_cli_usage (NAME, "--budget and --ratio say the same thing twice; give one") < 0;
   if (!isnan (f->ratio) && !(f->ratio > 0 && f->ratio <= 100))
     return coop_cli_usage (NAME, "--ratio must be above 0 and at most 100: 1 is the peak without limit") < 0;
+  if (f->pause && f->json)
+    return coop_cli_usage (NAME, "--pause-each is for people, --json for programs; give one") < 0;
   if (!isnan (f->most) && (!(f->most == 0 || f->most >= 1) || !isfinite (f->most)))
     return coop_cli_usage (NAME, "--most must be 0 (never give up) or at least 1") < 0;
   return TRUE;
@@ -81,12 +95,75 @@ keep_on (gpointer user, double part)
 {
   Replay *r = user;
   gint64 now = g_get_monotonic_time ();
+  if (r->flags->pause)
+    return !r->pause.ended;
   if (now - r->progress_at < 200000)
     return TRUE;
   r->progress_at = now;
   g_autofree char *text = g_strdup_printf ("replay %.0f %%", 100 * part);
   coop_progress_draw (STDERR_FILENO, text);
   return TRUE;
+}
+
+/* ---- one event at a time ---- */
+
+static gboolean
+pause_until (Pause *p, const char *word)
+{
+  guint64 n = 0;
+  p->kind = ANY_KIND;
+  if (word[0] == 0)
+    return TRUE;
+  if (g_ascii_string_to_unsigned (word, 10, 1, G_MAXINT64, &n, NULL))
+    {
+      p->skip = n - 1;
+      return TRUE;
+    }
+  for (p->kind = 1; p->kind < ANY_KIND; p->kind++)
+    if (g_strcmp0 (coop_event_kind_label (p->kind), word) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+static void
+pause_ask (Pause *p)
+{
+  char line[64];
+  if (!p->asked_once && isatty (STDIN_FILENO))
+    fprintf (stderr, "Enter: the next event; N: the N-th from here; alloc, evict, search ...: the next of that kind; q: end\n");
+  p->asked_once = TRUE;
+  for (;;)
+    {
+      fflush (stdout);
+      if (fgets (line, sizeof line, stdin) == NULL || g_str_equal (g_strstrip (line), "q"))
+        {
+          p->ended = TRUE;
+          return;
+        }
+      if (pause_until (p, line))
+        return;
+      fprintf (stderr, "Enter, a number, the kind of an event, or q\n");
+    }
+}
+
+static void
+pause_sink (void *user, CoopEvent *ev, const void *body)
+{
+  Pause *p = user;
+  g_autofree char *text = coop_model_describe (p->model, ev, body);   /* what an event ends is still known */
+  coop_model_apply (p->model, ev, body, NULL);
+  if (p->ended || ev->kind == COOP_EVENT_STRING || (p->kind != ANY_KIND && p->kind != ev->kind))
+    return;
+  if (p->skip > 0)
+    {
+      p->skip--;
+      return;
+    }
+  const CoopModelTotals *t = coop_model_totals (p->model);
+  g_autofree char *used = coop_cli_size (t->used), *hole = coop_cli_size (t->largest);
+  g_autofree char *time = coop_cli_duration ((double) ev->ts);
+  printf ("%6" G_GUINT64_FORMAT "  %-8s  used %-9s largest hole %-9s  %s\n", ev->seq, time, used, hole, text);
+  pause_ask (p);
 }
 
 /* ---- what is said ---- */
@@ -121,6 +198,26 @@ print_failure (const Replay *r)
 }
 
 static void
+print_moves (const Replay *r)
+{
+  g_autofree char *bytes = coop_cli_size (r->out.moved_bytes), *time = coop_cli_duration ((double) r->out.move_ns);
+  printf ("  moved            %" G_GUINT64_FORMAT " tensors (%s), %s\n", r->out.moves, bytes,
+          r->program->copy_rate > 0 ? time : "at no cost in the overhead");
+}
+
+/* What an allocator that takes memory in segments did with them. */
+static void
+print_device (const Replay *r)
+{
+  const CoopTotals *t = &r->out.totals;
+  g_autofree char *most = coop_cli_size (t->held_most), *time = coop_cli_duration ((double) t->device_ns);
+  if (t->held_most == 0)
+    return;
+  printf ("  segments         %s at most; %" G_GUINT64_FORMAT " given back, %" G_GUINT64_FORMAT " pages moved, %s\n", most,
+          t->returned, t->remaps, time);
+}
+
+static void
 print_text (const Replay *r)
 {
   const CoopPlayOutcome *o = &r->out;
@@ -129,7 +226,7 @@ print_text (const Replay *r)
   g_autofree char *budget = coop_cli_size ((guint64) limit), *peak = coop_cli_size (r->peak);
   g_autofree char *used = coop_cli_size (t->peak), *bytes = coop_cli_size (t->evicted_bytes);
   g_autofree char *plain = coop_cli_duration ((double) o->plain_ns);
-  g_autofree char *extra = coop_cli_duration ((double) (o->cost_ns - o->plain_ns));
+  g_autofree char *extra = coop_cli_duration ((double) (o->cost_ns + o->move_ns + o->device_ns - o->plain_ns));
   printf ("%s, %s, %s: %s\n", r->program->name, evictor_name (r), limit > 0 ? budget : "no limit",
           coop_play_text (o->result));
   if (r->options.as_recorded && r->program->has_policy)
@@ -138,13 +235,16 @@ print_text (const Replay *r)
     printf ("  peak             %s of %s without limit%s\n", used, peak, limit > 0 ? "" : " (no limit set)");
   if (!isnan (ratio_of (r)))
     printf ("  memory ratio     %.3f\n", ratio_of (r));
-  printf ("  overhead         %.4f (%s on top of %s)\n", o->overhead, extra, plain);
+  if (o->plain_ns > 0)
+    printf ("  overhead         %.4f (%s on top of %s)\n", o->overhead, extra, plain);
   printf ("  evictions        %" G_GUINT64_FORMAT " (%s) in %" G_GUINT64_FORMAT " searches\n", t->evictions, bytes,
           t->searches);
   printf ("  recomputed       %" G_GUINT64_FORMAT " operators, beside %" G_GUINT64_FORMAT "\n", t->replays, t->ops);
-  if (t->moves > 0)
-    printf ("  moved            %" G_GUINT64_FORMAT " tensors, at no cost in the overhead\n", t->moves);
-  printf ("  fragmentation    %.1f %% free at a search\n", 100 * t->fragmentation);
+  if (o->moves > 0)
+    print_moves (r);
+  if (t->searches > 0)
+    printf ("  fragmentation    %.1f %% free at a search\n", 100 * t->fragmentation);
+  print_device (r);
   if (r->options.measure && t->searches > 0)
     {
       g_autofree char *each = coop_cli_duration ((double) t->search_ns / (double) t->searches);
@@ -186,7 +286,9 @@ print_json (const Replay *r)
     { "plain_ns", o->plain_ns }, { "cost_ns", o->cost_ns }, { "lines_played", o->line },
     { "lines", r->program->lines->len }, { "peak", t->peak }, { "evictions", t->evictions },
     { "evicted_bytes", t->evicted_bytes }, { "searches", t->searches }, { "operators", t->ops },
-    { "recomputed", t->replays }, { "recomputed_ns", t->replay_ns }, { "moves", t->moves },
+    { "recomputed", t->replays }, { "recomputed_ns", t->replay_ns }, { "moves", o->moves }, { "moved_bytes", o->moved_bytes },
+    { "move_ns", o->move_ns }, { "device_ns", o->device_ns },
+    { "segments_most_bytes", t->held_most }, { "segments_returned", t->returned }, { "remaps", t->remaps },
     { "thrashing", o->thrashing } };
   for (guint i = 0; i < G_N_ELEMENTS (values); i++)
     coop_json_uint (out, values[i].key, values[i].value);
@@ -217,7 +319,12 @@ play (Replay *r)
   r->options.most = r->flags->most;
   if (isnan (r->options.most))   /* a run that was recorded did not give up either */
     r->options.most = r->options.as_recorded && r->program->has_policy ? 0 : 3;
-  if (isatty (STDERR_FILENO))
+  if (r->flags->pause)
+    {
+      r->pause = (Pause) { .model = coop_model_new (), .kind = ANY_KIND };
+      r->options.sink = (CoopSink) { pause_sink, &r->pause };
+    }
+  if (isatty (STDERR_FILENO) || r->flags->pause)
     {
       r->options.keep_on = keep_on;
       r->options.user = r;
@@ -228,6 +335,9 @@ play (Replay *r)
   else if (!coop_play_record (r->program, &r->options, r->flags->trace, &r->out, &error))
     return coop_cli_fail (NAME, "%s", error->message);
   coop_progress_clear (STDERR_FILENO);
+  g_clear_pointer (&r->pause.model, coop_model_free);
+  if (r->out.result == COOP_PLAY_STOPPED || r->pause.ended)
+    return COOP_EXIT_DONE;   /* by q: there is nothing to be said of a part */
   if (r->out.fault != NULL)
     return coop_cli_fail (NAME, "the engine contradicts itself: %s", r->out.fault);
   if (r->flags->json)
@@ -251,6 +361,8 @@ replay (const Flags *flags, const char *path)
     return coop_cli_fail (NAME, "%s", error->message);
   if (program->has_policy)
     r.options.policy = program->policy;
+  else
+    coop_play_copy_rate (program, &r.options.policy);
   if (!apply_flags (&r))
     return COOP_EXIT_USAGE;
   if (!apply_ratio (&r))
@@ -271,6 +383,7 @@ coop_cmd_replay (int argc, char **argv)
     { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &f.set, "Any parameter; `coop policy` lists them", "KEY=VALUE" },
     { "most", 0, 0, G_OPTION_ARG_DOUBLE, &f.most, "Give up at so many times the cost (3; as recorded: never); 0 never", "N" },
     { "measure", 0, 0, G_OPTION_ARG_NONE, &f.measure, "Time the searches; traces are then no longer identical", NULL },
+    { "pause-each", 0, 0, G_OPTION_ARG_NONE, &f.pause, "Stop after each event and say what it was; Enter goes on", NULL },
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, &f.trace, "Write a full trace, which coopscope shows", "FILE" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &f.json, "Print one JSON object; sizes in bytes, times in ns", NULL },
     { NULL }

@@ -19,7 +19,7 @@ coop_cmd_report (int argc, char **argv)
     { NULL }
   };
   if (!coop_cli_parse ("SWEEP", "Writes what a sweep found: index.html (one self-contained page), its charts as SVG, "
-                       "runs.csv,\nminimum.csv and report.md. Files of these names are replaced.", entries, &argc, &argv))
+                       "runs.csv,\nminimum.csv, matrix.csv and report.md. Files of these names are replaced.", entries, &argc, &argv))
     return COOP_EXIT_USAGE;
   if (argc != 2 || folder == NULL)
     return coop_cli_usage (NAME, "coop report SWEEP.db -o DIR");

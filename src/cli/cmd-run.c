@@ -13,6 +13,7 @@
 
 #define NAME "run"
 #define PROGRESS_MS 200
+#define LEAST_LIMIT (16u << 20)
 
 typedef struct {
   CoopSession *session;
@@ -41,13 +42,20 @@ static gboolean
 on_tick (gpointer user)
 {
   Run *run = user;
+  CoopSessionHealth health;
+  coop_session_health (run->session, &health);
   CoopFrame *frame = coop_session_frame (run->session);
-  if (frame != NULL)
+  if (health.closing > 0)
+    {
+      g_autofree char *text = g_strdup_printf ("closing the trace, %.0f %%", 100 * health.closing);
+      coop_progress_draw (STDERR_FILENO, text);
+    }
+  else if (frame != NULL)
     {
       g_autofree char *text = coop_progress_text (&run->progress, frame);
       coop_progress_draw (STDERR_FILENO, text);
-      coop_frame_unref (frame);
     }
+  coop_frame_unref (frame);
   return G_SOURCE_CONTINUE;
 }
 
@@ -94,14 +102,29 @@ print_oom (const CoopFrame *frame)
   const CoopLastOom *oom = &frame->oom;
   g_autofree char *asked = coop_cli_size (oom->asked), *free = coop_cli_size (oom->free);
   g_autofree char *largest = coop_cli_size (oom->largest);
-  fprintf (stderr, "  out of memory    %" G_GUINT64_FORMAT " times; last: asked %s, free %s, largest hole %s\n",
-           frame->totals.ooms, asked, free, largest);
+  g_autofree char *times = coop_cli_count (frame->totals.ooms, "time", "times");
+  fprintf (stderr, "  out of memory    %s; last: asked %s, free %s, largest hole %s\n", times, asked, free, largest);
   if (oom->advice != 0)
     {
       g_autofree char *advice = coop_cli_size (oom->advice);
       fprintf (stderr, "                   a budget of %s (--budget %" G_GUINT64_FORMAT ") would have done\n",
                advice, oom->advice);
     }
+}
+
+static void
+print_trace (CoopSession *session, const char *trace)
+{
+  CoopSessionHealth health;
+  coop_session_health (session, &health);
+  if (trace == NULL)
+    fprintf (stderr, "  trace            none\n");
+  else if (!g_file_test (trace, G_FILE_TEST_EXISTS))
+    fprintf (stderr, "  trace            none: %s is not there any more\n", trace);
+  else if (health.lost > 0)
+    fprintf (stderr, "  trace            %s, incomplete: %" G_GUINT64_FORMAT " events are not in it\n", trace, health.lost);
+  else
+    fprintf (stderr, "  trace            %s\n", trace);
 }
 
 static void
@@ -112,7 +135,10 @@ print_summary (CoopSession *session, const CoopFrame *frame)
   g_autofree char *peak = coop_cli_size (t->peak), *budget = coop_cli_size (t->budget);
   g_autofree char *bytes = coop_cli_size (t->evicted_bytes);
   g_autofree char *extra = coop_cli_duration ((double) t->replay_ns);
-  fprintf (stderr, "coop: peak %s of %s\n", peak, limited (t) ? budget : "no limit");
+  if (limited (t))
+    fprintf (stderr, "coop: peak %s of %s\n", peak, budget);
+  else
+    fprintf (stderr, "coop: peak %s, no limit\n", peak);
   fprintf (stderr, "  evictions        %" G_GUINT64_FORMAT " (%s)\n", t->evictions, bytes);
   fprintf (stderr, "  recomputed       %" G_GUINT64_FORMAT " operators of %" G_GUINT64_FORMAT "\n",
            t->replays, t->ops);
@@ -124,7 +150,7 @@ print_summary (CoopSession *session, const CoopFrame *frame)
   if (t->missing > 0)
     fprintf (stderr, "  missing          %" G_GUINT64_FORMAT " events: the figures may be low\n",
              t->missing);
-  fprintf (stderr, "  trace            %s\n", trace != NULL ? trace : "none");
+  print_trace (session, trace);
 }
 
 static void
@@ -183,16 +209,44 @@ report (Run *run)
 /* ---- options ------------------------------------------------------------------------------ */
 
 typedef struct {
-  char *budget, *evictor, *allocator, *trace, *ring;
+  char *budget, *evictor, *allocator, *trace, *ring, *limit, *detail;
+  char *policy, *device;
+  double rehearse;
   char **set;
   gboolean verify, quiet, json;
 } Flags;
+
+static gboolean
+apply_trace_flags (const Flags *flags, CoopRunOptions *options)
+{
+  guint detail = 0;
+  if (flags->limit != NULL && strcmp (flags->limit, "none") == 0)
+    options->trace_limit = 0;
+  else if (flags->limit != NULL
+           && (coop_size_parse (flags->limit, &options->trace_limit) != COOP_PARSE_OK
+               || options->trace_limit < LEAST_LIMIT))
+    {
+      coop_cli_usage (NAME, "--trace-limit: \"%s\" is neither a size of at least 16MiB nor \"none\"", flags->limit);
+      return FALSE;
+    }
+  while (flags->detail != NULL && detail < COOP_N_DETAILS && strcmp (flags->detail, coop_detail_label (detail)) != 0)
+    detail++;
+  if (detail == COOP_N_DETAILS)
+    {
+      coop_cli_usage (NAME, "--trace-detail: \"%s\" is none of full, blocks, summary", flags->detail);
+      return FALSE;
+    }
+  options->trace_detail = detail;
+  return TRUE;
+}
 
 static gboolean
 apply_flags (const Flags *flags, CoopRunOptions *options)
 {
   CoopPolicy *policy = &options->policy;
   guint64 mask = 0, ring = 0;
+  if (flags->policy != NULL && !coop_cli_policy_file (NAME, flags->policy, policy, &mask))
+    return FALSE;
   if (flags->evictor != NULL
       && !coop_cli_policy_set (NAME, "evictor", flags->evictor, policy, &mask))
     return FALSE;
@@ -211,18 +265,35 @@ apply_flags (const Flags *flags, CoopRunOptions *options)
       coop_cli_usage (NAME, "--ring: \"%s\" is not a size", flags->ring);
       return FALSE;
     }
+  if (flags->device != NULL && !g_regex_match_simple ("^(host|auto|cuda(:[0-9]+)?)$", flags->device, 0, 0))
+    {
+      coop_cli_usage (NAME, "--device: \"%s\" is none of host, cuda, cuda:N, auto", flags->device);
+      return FALSE;
+    }
+  if (flags->device != NULL) /* the adapter in the script's process reads it */
+    g_setenv ("COOPSCOPE_DEVICE", flags->device, TRUE);
+  if (!(flags->rehearse >= 0 && flags->rehearse <= 1))
+    {
+      coop_cli_usage (NAME, "--rehearse wants a share of one core between 0 (no) and 1");
+      return FALSE;
+    }
+  options->rehearse = flags->rehearse;
   options->ring_bytes = ring;
-  return TRUE;
+  return apply_trace_flags (flags, options);
 }
 
 static void
 clear_flags (Flags *flags)
 {
+  g_free (flags->policy);
+  g_free (flags->device);
   g_free (flags->budget);
   g_free (flags->evictor);
   g_free (flags->allocator);
   g_free (flags->trace);
   g_free (flags->ring);
+  g_free (flags->limit);
+  g_free (flags->detail);
   g_strfreev (flags->set);
 }
 
@@ -262,10 +333,19 @@ coop_cmd_run (int argc, char **argv)
       "Bytes of tensor memory: 300MiB, 1.5GB; no limit without it", "SIZE" },
     { "evictor", 0, 0, G_OPTION_ARG_STRING, &flags.evictor, "How victims are chosen (coop)", "NAME" },
     { "allocator", 0, 0, G_OPTION_ARG_STRING, &flags.allocator, "How blocks are laid out (merge)", "NAME" },
+    { "device", 0, 0, G_OPTION_ARG_STRING, &flags.device,
+      "Whose memory: host (without it), cuda, cuda:N, or auto: cuda where there is a GPU and PyTorch is built for it", "DEVICE" },
+    { "policy", 0, 0, G_OPTION_ARG_FILENAME, &flags.policy, "A policy file, as coop rehearse writes it; what options say goes before it", "FILE" },
     { "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &flags.set, "Any parameter; `coop policy` lists them", "KEY=VALUE" },
+    { "rehearse", 0, 0, G_OPTION_ARG_DOUBLE, &flags.rehearse,
+      "Try other policies on recorded steps while it runs, with this share of one core (0.5)", "SHARE" },
     { "verify", 0, 0, G_OPTION_ARG_NONE, &flags.verify, "Compare the bits of all that is recomputed", NULL },
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, &flags.trace, "The trace; a name is made without it", "FILE" },
     { "ring", 0, 0, G_OPTION_ARG_STRING, &flags.ring, "Size of the ring (32MiB)", "SIZE" },
+    { "trace-limit", 0, 0, G_OPTION_ARG_STRING, &flags.limit,
+      "What the trace may take (4GiB, or \"none\"); past it the latest is kept", "SIZE" },
+    { "trace-detail", 0, 0, G_OPTION_ARG_STRING, &flags.detail,
+      "full, blocks (no operators) or summary (no blocks either)", "WHAT" },
     { "quiet", 'q', 0, G_OPTION_ARG_NONE, &flags.quiet, "Neither progress nor summary", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &flags.json, "The summary as JSON, on stderr", NULL },
     { NULL }

@@ -171,7 +171,7 @@ print_totals (const Flags *f, const CoopSweepTotals *t)
       coop_json_uint (out, "failed", t->failed);
       coop_json_uint (out, "there_already", t->skipped);
       coop_json_real (out, "seconds", t->seconds);
-      coop_json_real (out, "events_per_s_per_thread", rate);
+      coop_json_real (out, "events_per_cpu_s", rate);
       coop_json_bool (out, "interrupted", t->stopped);
       coop_json_close (out, '}');
       printf ("%s\n", out->str);
@@ -181,7 +181,7 @@ print_totals (const Flags *f, const CoopSweepTotals *t)
   printf ("%s: %" G_GUINT64_FORMAT " runs in %s, %" G_GUINT64_FORMAT " finished, %" G_GUINT64_FORMAT " failed, %"
           G_GUINT64_FORMAT " there already\n", f->output, t->runs, time, t->ok, t->failed, t->skipped);
   if (t->runs > 0)
-    printf ("%.2f million engine events a second and thread (allocations, frees, evictions, searches, operators)\n",
+    printf ("%.2f million engine events a second of processor time (allocations, frees, evictions, searches, operators)\n",
             rate / 1e6);
   if (t->stopped)
     printf ("interrupted; the same command goes on from here\n");

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "trace/store.h"
+
 static void
 put_text (GString *out, const char *text)
 {
@@ -74,7 +76,7 @@ coop_json_real (GString *out, const char *key, double value)
 {
   char text[G_ASCII_DTOSTR_BUF_SIZE];
   put_key (out, key);
-  g_string_append (out, isfinite (value) ? g_ascii_dtostr (text, sizeof text, value) : "null");
+  g_string_append (out, isfinite (value) ? coop_real_text (text, value) : "null");
 }
 
 void

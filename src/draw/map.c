@@ -44,6 +44,10 @@ coop_map_layout (CoopMapView *view)
   int gap = view->gap;
   view->rows = 0;
   view->bytes_per_pixel = 1;
+  if (view->whole > 0)
+    view->bytes = view->whole;
+  view->zoom = 0;
+  view->from = 0;
   if (view->width <= 0 || view->height <= 0)
     return;
 
@@ -61,6 +65,59 @@ coop_map_layout (CoopMapView *view)
     view->row_height = MAX_ROW_HEIGHT;
   if (view->row_height < 1)
     view->row_height = 1;
+}
+
+void
+coop_map_zoom (CoopMapView *view, int level, uint64_t from)
+{
+  int full = coop_map_shift (view) + view->zoom;
+  uint64_t columns = (uint64_t) view->rows * (uint64_t) (view->width > 0 ? view->width : 0);
+  if (view->whole == 0)
+    view->whole = view->bytes;
+  if (columns == 0)
+    return;
+  level = level < 0 ? 0 : level > full ? full : level;
+  int shift = full - level;
+  uint64_t unit = (uint64_t) 1 << shift;
+  uint64_t all = (view->whole + unit - 1) >> shift, most = all > columns ? all - columns : 0;
+  uint64_t first = from >> shift;
+  if (first > most)
+    first = most;
+  view->zoom = level;
+  view->bytes_per_pixel = ldexp (1, shift);
+  view->from = first << shift;
+  view->bytes = view->whole - view->from;
+  if (all - first > columns)
+    view->bytes = columns << shift;
+}
+
+uint64_t
+coop_map_zoom_from (const CoopMapView *view, int level, double x, double y)
+{
+  int shift = coop_map_shift (view), next = shift + view->zoom - level;
+  int pitch = view->row_height + view->gap;
+  if (view->rows <= 0 || pitch <= 0)
+    return 0;
+  if (next < 0)
+    next = 0;
+  int row = y < 0 ? 0 : (int) (y / pitch);
+  if (row >= view->rows)
+    row = view->rows - 1;
+  int at = x < 0 ? 0 : x >= view->width ? view->width - 1 : (int) x;
+  uint64_t column = (uint64_t) row * (uint64_t) view->width + (uint64_t) at;
+  uint64_t addr = view->from + (column << shift), before = column << next;
+  return addr > before ? addr - before : 0;
+}
+
+uint64_t
+coop_map_pan_from (const CoopMapView *view, double dx, double dy)
+{
+  int pitch = view->row_height + view->gap;
+  if (pitch <= 0)
+    return view->from;
+  double columns = round (dx) + round (dy / pitch) * view->width;
+  double from = (double) view->from - columns * view->bytes_per_pixel;
+  return from <= 0 ? 0 : (uint64_t) from;
 }
 
 /* Column of the ribbon under a pixel, -1 outside. */
@@ -83,14 +140,26 @@ coop_map_addr_at (const CoopMapView *view, double x, double y, uint64_t *addr)
   int64_t column = column_at (view, x, y);
   if (column < 0)
     return false;
-  *addr = (uint64_t) column << coop_map_shift (view);
+  *addr = view->from + ((uint64_t) column << coop_map_shift (view));
   return true;
 }
 
 size_t
 coop_map_rects (const CoopMapView *view, uint64_t addr, uint64_t bytes, CoopRect *rects, size_t n)
 {
-  if (view->rows <= 0 || bytes == 0 || addr >= view->bytes)
+  if (view->rows <= 0 || bytes == 0)
+    return 0;
+  if (addr < view->from)
+    {
+      uint64_t hidden = view->from - addr;
+      if (bytes <= hidden)
+        return 0;
+      bytes -= hidden;
+      addr = 0;
+    }
+  else
+    addr -= view->from;
+  if (addr >= view->bytes)
     return 0;
   int shift = coop_map_shift (view);
   uint64_t width = (uint64_t) view->width;
@@ -151,7 +220,7 @@ coop_map_piece_under (const CoopMapView *view, const CoopDrawPiece *pieces, size
   if (column < 0)
     return -1;
   int shift = coop_map_shift (view);
-  uint64_t from = (uint64_t) column << shift, to = from + ((uint64_t) 1 << shift);
+  uint64_t from = view->from + ((uint64_t) column << shift), to = from + ((uint64_t) 1 << shift);
   uint64_t most = 0;
   long found = -1;
 

@@ -3,7 +3,7 @@
  * apart; their lightness is set so that the kinds stand about ten steps of CIE L* from each other,
  * and so stay apart in grey too. Texture (hatch, outline) says what hue must not say alone.
  */
-#include "draw/map.h"
+#include "draw/map-private.h"
 
 /* [dark + 2 * contrast][kind]; L* in the comment. */
 static const uint32_t kind_colors[4][COOP_N_KINDS] = {
@@ -71,9 +71,8 @@ theme (bool dark, bool contrast)
   return (dark ? 1 : 0) + (contrast ? 2 : 0);
 }
 
-/* `part` of 256 of b over a. */
-static uint32_t
-mix (uint32_t a, uint32_t b, uint32_t part)
+uint32_t
+coop_map_mix (uint32_t a, uint32_t b, uint32_t part)
 {
   uint32_t out = 0xff000000;
   for (int shift = 0; shift <= 16; shift += 8)
@@ -92,6 +91,34 @@ coop_map_kind_color (CoopKind kind, bool dark, bool contrast)
   return kind_colors[theme (dark, contrast)][kind];
 }
 
+/* The hues of Okabe and Ito without vermilion, which is WARN, and two more; L* from 35 to 85. */
+static const uint32_t group_colors[2][COOP_N_GROUPS] = {
+  { 0xff9a9a9a, 0xffeaa30a, 0xff0068a3, 0xff1aa77b, 0xffb2628f, 0xff77c3f0, 0xffd9c300, 0xff5b4bb3, 0xff7a4f21 },
+  { 0xff7c7c7c, 0xfff7ad1e, 0xff2a81c3, 0xff31b588, 0xffd080ae, 0xff94d3fe, 0xfff0e442, 0xff8f7ff0, 0xffb07a45 },
+};
+
+/* Stops of viridis, whose lightness grows evenly. */
+static const uint32_t ramp_stops[5] = { 0xff440154, 0xff3b528b, 0xff21918c, 0xff5ec962, 0xfffde725 };
+
+uint32_t
+coop_map_group_color (int group, bool dark, bool contrast)
+{
+  (void) contrast; /* they stand out from the page as they are */
+  return group_colors[dark][group < 0 || group >= COOP_N_GROUPS ? 0 : group];
+}
+
+uint32_t
+coop_map_ramp_color (int step, bool dark)
+{
+  step = step < 0 ? 0 : step >= COOP_N_RAMP ? COOP_N_RAMP - 1 : step;
+  if (!dark)
+    step = COOP_N_RAMP - 1 - step;
+  int place = step * 4 * 256 / (COOP_N_RAMP - 1), stop = place >> 8;
+  if (stop >= 4)
+    return ramp_stops[4];
+  return coop_map_mix (ramp_stops[stop], ramp_stops[stop + 1], (uint32_t) (place & 255));
+}
+
 uint32_t
 coop_map_ink (CoopMapInk ink, bool dark, bool contrast)
 {
@@ -103,17 +130,17 @@ coop_map_shade (uint32_t color, uint8_t age, bool dark, bool contrast)
 {
   if (contrast)
     return color;
-  return mix (color, coop_map_ink (COOP_INK_PAGE, dark, false), (uint32_t) age * 3 / 10);
+  return coop_map_mix (color, coop_map_ink (COOP_INK_PAGE, dark, false), (uint32_t) age * 3 / 10);
 }
 
 uint32_t
 coop_map_hatch (uint32_t color, bool contrast)
 {
-  return mix (color, 0xff000000, contrast ? 150 : 84);
+  return coop_map_mix (color, 0xff000000, contrast ? 150 : 84);
 }
 
 uint32_t
 coop_map_edge (uint32_t color, bool dark)
 {
-  return dark ? mix (color, 0xff000000, 130) : mix (color, 0xffffffff, 150);
+  return dark ? coop_map_mix (color, 0xff000000, 130) : coop_map_mix (color, 0xffffffff, 150);
 }

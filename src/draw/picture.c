@@ -84,7 +84,7 @@ coop_picture_map (const CoopMapView *view, double scale, const CoopDrawPiece *pi
       coop_text_color (cr, coop_map_ink (COOP_INK_STRONG, view->dark, view->contrast),
                        large || view->contrast ? 1 : 0.72);
       for (size_t i = 0; i < n; i++)
-        if (!pieces[i].used && (double) pieces[i].bytes >= least
+        if (coop_draw_is_hole (&pieces[i]) && (double) pieces[i].bytes >= least
             && !(pieces[i].mark & COOP_MARK_BEYOND)
             && !(pieces[i].mark & COOP_MARK_LARGEST) == !large)
           write_size (cr, view, scale, &pieces[i]);

@@ -16,4 +16,15 @@ typedef struct { uint64_t addr, bytes; } CoopDrawRange;
 void coop_picture_map (const CoopMapView *view, double scale, const CoopDrawPiece *pieces, size_t n,
                        const CoopDrawRange *victims, size_t n_victims, uint32_t *pixels, size_t stride);
 
+/* Why these: the window of the last eviction and the runner-up outlined, each victim with a word. */
+typedef struct { uint64_t addr, bytes; const char *text; } CoopDrawVictim;
+typedef struct {
+  uint64_t lo, hi;            /* hi <= lo: there was no window */
+  uint64_t next_lo, next_hi;  /* dashed */
+  const CoopDrawVictim *victims;
+  size_t n_victims;
+} CoopDrawWhy;
+void coop_picture_why (const CoopMapView *view, double scale, const CoopDrawWhy *why, uint32_t *pixels,
+                       size_t stride);
+
 #endif
