@@ -8,6 +8,8 @@
 
 #include <glib/gi18n.h>
 
+#include "lesson-window.h"
+#include "manual.h"
 #include "run-options.h"
 #include "window.h"
 
@@ -53,7 +55,30 @@ dark_changed (GSimpleAction *action, GVariant *state, gpointer data)
       g_variant_get_boolean (state) ? ADW_COLOR_SCHEME_FORCE_DARK : ADW_COLOR_SCHEME_DEFAULT);
 }
 
+static CoopLessonWindow *
+lessons (gpointer application)
+{
+  for (GList *l = gtk_application_get_windows (application); l; l = l->next)
+    if (COOP_IS_LESSON_WINDOW (l->data))
+      return l->data;
+  return COOP_LESSON_WINDOW (coop_lesson_window_new (application));
+}
+
+static void
+lessons_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  gtk_window_present (GTK_WINDOW (lessons (data)));
+}
+
+static void
+manual_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  coop_manual_show (gtk_application_get_active_window (GTK_APPLICATION (data)));
+}
+
 static const GActionEntry entries[] = {
+  { "lessons", lessons_action, NULL, NULL, NULL, { 0 } },
+  { "manual", manual_action, NULL, NULL, NULL, { 0 } },
   { "quit", quit_action, NULL, NULL, NULL, { 0 } },
   { "about", about_action, NULL, NULL, NULL, { 0 } },
   { "dark", NULL, NULL, "false", dark_changed, { 0 } },
@@ -70,9 +95,18 @@ static const struct
   { "win.stop", { "<Control>e" } },
   { "win.panel", { "F9" } },
   { "win.tables", { "F8" } },
-  { "win.show-help-overlay", { "<Control>question", "F1" } },
+  { "win.show-help-overlay", { "<Control>question" } },
   { "window.close", { "<Control>w" } },
   { "app.dark", { "<Control>d" } },
+  { "app.lessons", { "<Control>l" } },
+  { "app.manual", { "F1" } },
+  { "win.find", { "<Control>f" } },
+  { "win.zoom-in", { "<Control>plus", "<Control>equal" } },
+  { "win.zoom-out", { "<Control>minus" } },
+  { "win.zoom-all", { "<Control>0" } },
+  { "win.why", { "<Control>y" } },
+  { "win.commands", { "<Control><Shift>p" } },
+  { "win.export-picture", { "<Control><Shift>e" } },
   { "app.quit", { "<Control>q" } },
 };
 
@@ -158,6 +192,13 @@ open_files (CoopApplication *self, const char *cwd, char **files)
   for (char **file = files; *file; file++)
     {
       g_autofree char *path = g_canonicalize_filename (*file, cwd);
+      if (g_str_has_suffix (path, ".lesson"))
+        {
+          CoopLessonWindow *teaching = lessons (self);
+          coop_lesson_window_open (teaching, path);
+          gtk_window_present (GTK_WINDOW (teaching));
+          continue;
+        }
       CoopWindow *window = window_for_next (self);
       gtk_window_present (GTK_WINDOW (window));
       coop_window_open (window, path, G_MAXUINT64);

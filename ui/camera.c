@@ -13,7 +13,9 @@
 #define FRAME_US (G_USEC_PER_SEC / 30)
 #define USAGE_US (G_USEC_PER_SEC / 10)
 #define WORDS_US (G_USEC_PER_SEC / 4)
+#define COLORS_US (G_USEC_PER_SEC / 2)
 #define N_EVENTS 200
+#define N_VICTIMS 200
 
 typedef struct {
   CoopSceneOptions map;
@@ -22,6 +24,7 @@ typedef struct {
   double point_x, point_y;
   guint64 event, ts;       /* ts: G_MAXUINT64 unless the event is to be found by its time */
   int evictions;           /* to go on by, from `event` */
+  guint find_serial;       /* of the text looked for */
   gboolean paused, quit;
 } Wishes;
 
@@ -34,8 +37,10 @@ struct CoopCamera
   GCond cond;
   Wishes wishes;
   guint serial;          /* of the wishes */
+  char *find;
   CoopShot *newest;
   GError *error;
+  char *lacks;
 };
 
 /* What the thread keeps from shot to shot. */
@@ -48,6 +53,11 @@ typedef struct {
   gint64 usage_at, words_at;
   guint64 usage_ts;
   GArray *points;
+  CoopColors colors;
+  CoopFind *find;
+  guint find_serial;
+  guint64 victims_of;     /* event of the eviction that parts.victims tells of */
+  gint64 colors_at;
   gboolean moving, last;  /* more is to come by itself; this was the last time that it was */
   gboolean halted;        /* the view has just been paused */
 } Work;
@@ -65,7 +75,10 @@ same_map (const Wishes *a, const Wishes *b)
 {
   return a->map.width == b->map.width && a->map.height == b->map.height && a->map.scale == b->map.scale
          && a->map.dark == b->map.dark && a->map.contrast == b->map.contrast
-         && a->map.selected == b->map.selected;
+         && a->map.selected == b->map.selected && a->find_serial == b->find_serial
+         && a->map.look.coloring == b->map.look.coloring && a->map.look.zoom == b->map.look.zoom
+         && a->map.look.from == b->map.look.from && a->map.look.strip == b->map.look.strip
+         && a->map.look.why == b->map.look.why;
 }
 
 static gboolean
@@ -103,11 +116,72 @@ look (Work *work)
   return fresh;
 }
 
+/* Hues and their legend; while all moves, twice a second. */
+static void
+mix_colors (Work *work)
+{
+  CoopColoring coloring = work->wishes.map.look.coloring;
+  CoopShot *parts = &work->parts;
+  gint64 now = g_get_monotonic_time ();
+  gboolean other = work->colors.coloring != coloring || !parts->legend || !parts->scene
+                   || parts->scene->view.dark != work->wishes.map.dark;
+  if (!other && work->moving && now - work->colors_at < COLORS_US)
+    return;
+  work->colors_at = now;
+  if (!coop_colors_follow (&work->colors, coloring, work->frame) && !other)
+    return;
+  g_clear_pointer (&parts->legend, g_ptr_array_unref);
+  parts->legend = coop_colors_legend (coloring, &work->colors, work->wishes.map.dark, work->wishes.map.contrast,
+                                      coop_lens_name, work->camera->lens);
+  parts->legend_serial++;
+}
+
+static void
+learn_find (Work *work)
+{
+  if (work->find_serial != work->wishes.find_serial)
+    {
+      g_autofree char *text = NULL;
+      g_mutex_lock (&work->camera->mutex);
+      text = g_strdup (work->camera->find);
+      work->find_serial = work->camera->wishes.find_serial;
+      g_mutex_unlock (&work->camera->mutex);
+      g_clear_pointer (&work->find, coop_find_free);
+      work->find = coop_find_new (text);
+    }
+  if (work->find)
+    coop_find_learn (work->find, work->frame, coop_lens_name, work->camera->lens);
+}
+
+/* Where the victims came from. */
+static void
+name_victims (Work *work)
+{
+  const CoopFrame *frame = work->frame;
+  if (work->parts.victims && work->victims_of == frame->search_seq)
+    return;
+  g_clear_pointer (&work->parts.victims, g_ptr_array_unref);
+  work->parts.victims = g_ptr_array_new_with_free_func (g_free);
+  work->victims_of = frame->search_seq;
+  for (guint i = 0; i < MIN (frame->n_victims, N_VICTIMS); i++)
+    g_ptr_array_add (work->parts.victims,
+                     coop_lens_name (work->camera->lens, COOP_NAME_TENSOR, frame->victims[i].tensor));
+}
+
 static gboolean
 paint_map (Work *work)
 {
   CoopShot *parts = &work->parts;
-  CoopScene *scene = work->frame ? coop_scene_new (work->frame, &work->wishes.map) : NULL;
+  CoopSceneOptions options = work->wishes.map;
+  if (!work->frame)
+    return FALSE;
+  mix_colors (work);
+  learn_find (work);
+  if (options.look.why)
+    name_victims (work);
+  options.colors = &work->colors;
+  options.find = work->find;
+  CoopScene *scene = coop_scene_new (work->frame, &options);
   if (!scene)
     return FALSE;
   g_clear_pointer (&parts->scene, coop_scene_unref);
@@ -306,6 +380,9 @@ camera_thread (gpointer data)
       g_mutex_unlock (&camera->mutex);
       return NULL;
     }
+  g_mutex_lock (&camera->mutex);
+  camera->lacks = g_strdup (coop_lens_lacks (camera->lens));
+  g_mutex_unlock (&camera->mutex);
   work.parts.last_event
       = coop_lens_last_event (camera->lens, &work.parts.file_state, &work.parts.file_exit);
   for (;;)
@@ -319,6 +396,7 @@ camera_thread (gpointer data)
   if (work.frame)
     coop_frame_unref (work.frame);
   g_clear_pointer (&work.points, g_array_unref);
+  g_clear_pointer (&work.find, coop_find_free);
   coop_shot_clear_parts (&work.parts);
   return NULL;
 }
@@ -362,6 +440,8 @@ coop_camera_free (CoopCamera *camera)
     coop_shot_unref (camera->newest);
   coop_lens_free (camera->lens);
   g_clear_error (&camera->error);
+  g_free (camera->lacks);
+  g_free (camera->find);
   g_mutex_clear (&camera->mutex);
   g_cond_clear (&camera->cond);
   g_free (camera);
@@ -374,6 +454,15 @@ coop_camera_take (CoopCamera *camera)
   CoopShot *shot = g_steal_pointer (&camera->newest);
   g_mutex_unlock (&camera->mutex);
   return shot;
+}
+
+char *
+coop_camera_lacks (CoopCamera *camera)
+{
+  g_mutex_lock (&camera->mutex);
+  char *lacks = g_strdup (camera->lacks);
+  g_mutex_unlock (&camera->mutex);
+  return lacks;
 }
 
 GError *
@@ -441,6 +530,31 @@ coop_camera_select (CoopCamera *camera, guint64 block)
 {
   g_mutex_lock (&camera->mutex);
   WISH (camera, map.selected, block);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_set_look (CoopCamera *camera, const CoopLook *look)
+{
+  g_mutex_lock (&camera->mutex);
+  WISH (camera, map.look.coloring, look->coloring);
+  WISH (camera, map.look.zoom, look->zoom);
+  WISH (camera, map.look.from, look->from);
+  WISH (camera, map.look.strip, look->strip);
+  WISH (camera, map.look.why, look->why);
+  g_mutex_unlock (&camera->mutex);
+}
+
+void
+coop_camera_find (CoopCamera *camera, const char *text)
+{
+  g_mutex_lock (&camera->mutex);
+  if (g_strcmp0 (camera->find, text) != 0)
+    {
+      g_free (camera->find);
+      camera->find = g_strdup (text);
+      WISH (camera, find_serial, camera->wishes.find_serial + 1);
+    }
   g_mutex_unlock (&camera->mutex);
 }
 

@@ -21,6 +21,8 @@ void coop_camera_free (CoopCamera *camera);
 CoopShot *coop_camera_take (CoopCamera *camera);
 /* Why there will be no shots; NULL while all is well. A copy. */
 GError *coop_camera_error (CoopCamera *camera);
+/* What the file does not tell, in a line; NULL: nothing, or not known yet. g_free. */
+char *coop_camera_lacks (CoopCamera *camera);
 
 /* Wishes; each is followed by a new shot. Sizes in device pixels. */
 void coop_camera_set_map (CoopCamera *camera, int width, int height, double scale);
@@ -30,6 +32,9 @@ void coop_camera_set_theme (CoopCamera *camera, gboolean dark, gboolean contrast
 void coop_camera_point (CoopCamera *camera, double x, double y);
 /* Block to mark, and to describe while nothing is pointed at; 0: none. */
 void coop_camera_select (CoopCamera *camera, guint64 block);
+/* Colours, zoom and what else a person chose; and what is looked for, as in find.h (NULL: nothing). */
+void coop_camera_set_look (CoopCamera *camera, const CoopLook *look);
+void coop_camera_find (CoopCamera *camera, const char *text);
 /* Keeps the frame it has, and brings events and words to it; pictures still follow size and theme. */
 void coop_camera_set_paused (CoopCamera *camera, gboolean paused);
 /* Of a file: the event after which it is shown; past the end means the end. */

@@ -21,12 +21,18 @@ answered (GtkNativeDialog *dialog, int response, GtkWindow *window)
 }
 
 static void
-show (GtkFileChooserNative *dialog, GtkWindow *window, CoopPathChosen chosen)
+add_filter (GtkFileChooserNative *dialog, const char *name, const char *const *suffixes)
 {
   g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
-  gtk_file_filter_set_name (filter, _("Coopscope traces"));
-  gtk_file_filter_add_suffix (filter, "coop");
+  gtk_file_filter_set_name (filter, name);
+  for (; *suffixes; suffixes++)
+    gtk_file_filter_add_suffix (filter, *suffixes);
   gtk_file_chooser_add_filter (GTK_FILE_CHOOSER (dialog), filter);
+}
+
+static void
+show (GtkFileChooserNative *dialog, GtkWindow *window, CoopPathChosen chosen)
+{
   g_object_set_data (G_OBJECT (dialog), "coop-chosen", (gpointer) chosen);
   g_signal_connect_object (dialog, "response", G_CALLBACK (answered), window, 0);
   gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
@@ -35,8 +41,12 @@ show (GtkFileChooserNative *dialog, GtkWindow *window, CoopPathChosen chosen)
 void
 coop_choose_trace (GtkWindow *window, CoopPathChosen chosen)
 {
-  show (gtk_file_chooser_native_new (_("Open a Trace"), window, GTK_FILE_CHOOSER_ACTION_OPEN, NULL, NULL),
-        window, chosen);
+  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
+      _("Open a Trace"), window, GTK_FILE_CHOOSER_ACTION_OPEN, NULL, NULL);
+  add_filter (dialog, _("Traces, memory snapshots of PyTorch, programs"),
+              (const char *const[]) { "coop", "pickle", "pkl", "jsonl", "gz", NULL });
+  add_filter (dialog, _("Coopscope traces"), (const char *const[]) { "coop", NULL });
+  show (dialog, window, chosen);
 }
 
 void
@@ -45,5 +55,22 @@ coop_choose_place (GtkWindow *window, const char *name, CoopPathChosen chosen)
   GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
       _("Save the Trace"), window, GTK_FILE_CHOOSER_ACTION_SAVE, NULL, NULL);
   gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), name);
+  add_filter (dialog, _("Coopscope traces"), (const char *const[]) { "coop", NULL });
   show (dialog, window, chosen);
+}
+
+void
+coop_choose_picture (GtkWindow *window, const char *name, CoopPathChosen chosen)
+{
+  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
+      _("Save a Picture"), window, GTK_FILE_CHOOSER_ACTION_SAVE, NULL, NULL);
+  g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
+  gtk_file_filter_set_name (filter, _("Pictures: PNG, SVG"));
+  gtk_file_filter_add_suffix (filter, "png");
+  gtk_file_filter_add_suffix (filter, "svg");
+  gtk_file_chooser_add_filter (GTK_FILE_CHOOSER (dialog), filter);
+  gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), name);
+  g_object_set_data (G_OBJECT (dialog), "coop-chosen", (gpointer) chosen);
+  g_signal_connect_object (dialog, "response", G_CALLBACK (answered), window, 0);
+  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
 }

@@ -9,4 +9,6 @@
 typedef void (*CoopPathChosen) (GtkWindow *window, const char *path);
 
 void coop_choose_trace (GtkWindow *window, CoopPathChosen chosen);
+/* For a picture: PNG or SVG, by the name's end. */
+void coop_choose_picture (GtkWindow *window, const char *name, CoopPathChosen chosen);
 void coop_choose_place (GtkWindow *window, const char *name, CoopPathChosen chosen);

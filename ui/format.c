@@ -2,6 +2,8 @@
 /* Numbers and words for people. */
 #include "format.h"
 
+#include <math.h>
+
 #include "core/policy.h"
 
 char *
@@ -48,4 +50,10 @@ coop_format_clock (guint64 ns)
     return g_strdup_printf ("%" G_GUINT64_FORMAT ":%02u:%02u", hours, (guint) minutes,
                             (guint) (seconds % 60));
   return g_strdup_printf ("%u:%02u", (guint) minutes, (guint) (seconds % 60));
+}
+
+char *
+coop_format_score (double h)
+{
+  return isfinite (h) ? g_strdup_printf ("h %.3g", h) : g_strdup ("h ∞");
 }

@@ -14,6 +14,8 @@ char *coop_format_addr (guint64 addr);
 char *coop_format_ns (guint64 ns);
 /* "1,234,567" by the locale. */
 char *coop_format_count (guint64 n);
+/* "h 0.04": the score of a victim; infinite if it was never used. */
+char *coop_format_score (double h);
 /* "0:42" or "1:02:03" */
 char *coop_format_clock (guint64 ns);
 

@@ -15,6 +15,11 @@ GtkWidget *coop_legend_new (void);
 /* Samples in the map's theme; the scale is told as "1 px = 8 KiB". */
 /* Paints the samples; with the first view at the latest. */
 void coop_legend_set_theme (CoopLegend *self, gboolean dark, gboolean contrast);
+/* CoopLegendSample in place of the kinds; empty or NULL: the kinds. */
+void coop_legend_set_samples (CoopLegend *self, GPtrArray *samples);
+/* What few maps have: no memory behind some addresses, blocks that wait for a stream. */
+void coop_legend_set_extras (CoopLegend *self, gboolean voids, gboolean pending);
+void coop_legend_forget_extras (CoopLegend *self);
 void coop_legend_set_view (CoopLegend *self, const CoopMapView *view);
 
 /* Names of kinds and pins for people, translated. */

@@ -9,11 +9,13 @@
 #include <glib/gi18n.h>
 
 #include "format.h"
+#include "legend.h"
+#include "trace-lacks.h"
 
 struct CoopLens
 {
   CoopSession *session; /* or: */
-  char *path;
+  char *path, *lacks;
   CoopReader *reader;
   CoopModel *model;     /* at `seq` */
   guint64 seq, last, end_ts, generation;
@@ -44,6 +46,7 @@ coop_lens_free (CoopLens *lens)
   g_clear_pointer (&lens->model, coop_model_free);
   g_clear_pointer (&lens->reader, coop_reader_free);
   g_free (lens->path);
+  g_free (lens->lacks);
   g_free (lens);
 }
 
@@ -72,6 +75,7 @@ coop_lens_open (CoopLens *lens, GError **error)
   lens->end_ts = info.totals.ts;
   lens->state = info.state;
   lens->exit = info.exit_code;
+  lens->lacks = coop_words_for_lacks (lens->reader, &info);
   coop_trace_info_clear (&info);
   return TRUE;
 }
@@ -82,6 +86,12 @@ coop_lens_last_event (CoopLens *lens, CoopRunState *state, int *exit)
   *state = lens->state;
   *exit = lens->exit;
   return lens->last;
+}
+
+const char *
+coop_lens_lacks (CoopLens *lens)
+{
+  return lens->lacks;
 }
 
 CoopFrame *
@@ -293,7 +303,7 @@ coop_lens_describe (CoopLens *lens, const CoopFrame *frame, guint64 block)
   g_autofree char *size = coop_format_bytes (piece.bytes), *addr = coop_format_addr (piece.addr);
   g_autofree char *age = coop_format_ns (now > piece.used_ts ? now - piece.used_ts : 0);
   GString *text = g_string_new (NULL);
-  g_string_append_printf (text, "%s", coop_kind_label (piece.kind));
+  g_string_append (text, coop_legend_kind_name (piece.kind));
   if (piece.tensor && coop_model_tensor (lens->model, piece.tensor, &tensor))
     add_shape (text, &tensor);
   /* Translators: size and address of a block */
@@ -308,11 +318,22 @@ coop_lens_describe (CoopLens *lens, const CoopFrame *frame, guint64 block)
         g_string_append_printf (text, "\n%s", line);
     }
   g_string_append_printf (text, _("\nlast used %s ago"), age);
-  if (piece.pin)
-    g_string_append_printf (text, _("\npinned: %s"), coop_pin_label (piece.pin));
+  if (piece.pin == COOP_PIN_PENDING)
+    g_string_append_printf (text, "\n%s", coop_legend_pin_name (piece.pin));
+  else if (piece.pin)
+    g_string_append_printf (text, _("\npinned: %s"), coop_legend_pin_name (piece.pin));
   else
     g_string_append (text, _("\nevictable"));
   return g_string_free (text, FALSE);
+}
+
+char *
+coop_lens_name (gpointer data, CoopNameKind kind, guint64 id)
+{
+  CoopLens *lens = data;
+  if (lens->session)
+    return coop_session_name (lens->session, kind, id);
+  return lens->model ? coop_model_name (lens->model, kind, id) : NULL;
 }
 
 void

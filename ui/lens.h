@@ -22,6 +22,8 @@ gboolean coop_lens_is_moving (const CoopLens *lens);
 gboolean coop_lens_open (CoopLens *lens, GError **error);
 /* Number of the last event of a file and how its run ended; 0 for a session. */
 guint64 coop_lens_last_event (CoopLens *lens, CoopRunState *state, int *exit);
+/* What a file does not tell, in a line; NULL: nothing. Valid for the lens's life. */
+const char *coop_lens_lacks (CoopLens *lens);
 /* The newest frame of a session; of a file the frame after event seq. NULL if there is none yet. */
 CoopFrame *coop_lens_frame (CoopLens *lens, guint64 seq, GError **error);
 /* About n points (element CoopChartPoint) over the whole run. */
@@ -35,6 +37,8 @@ char *coop_lens_describe (CoopLens *lens, const CoopFrame *frame, guint64 block)
  * itself if there is none. */
 guint64 coop_lens_event_at (CoopLens *lens, guint64 ts);
 guint64 coop_lens_next_eviction (CoopLens *lens, guint64 seq, gboolean back);
+/* As coop_model_name, at the frame taken last. `lens` is a CoopLens. */
+char *coop_lens_name (gpointer lens, CoopNameKind kind, guint64 id);
 void coop_lens_health (CoopLens *lens, CoopSessionHealth *health);
 
 G_END_DECLS

@@ -34,6 +34,7 @@ has_option (char **argv, const char *name, const char *letter)
 int
 main (int argc, char **argv)
 {
+  g_set_prgname ("coopscope"); /* --help is made before there is an application */
   setlocale (LC_ALL, "");
   bindtextdomain (GETTEXT_PACKAGE, LOCALEDIR);
   bind_textdomain_codeset (GETTEXT_PACKAGE, "UTF-8");

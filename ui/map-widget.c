@@ -4,7 +4,7 @@
  */
 #include "config.h"
 
-#include "map-widget.h"
+#include "map-widget-private.h"
 
 #include <glib/gi18n.h>
 #include <math.h>
@@ -15,27 +15,10 @@
 #define WIDTH_STEP 32 /* the map is a multiple of this wide, so that rows begin at round addresses */
 #define N_RECTS 64 /* outlines have at most so many parts */
 
-struct _CoopMapWidget
-{
-  GtkWidget parent_instance;
-
-  CoopShot *shot;
-  GskRenderNode *labels;
-  CoopMapView labels_view; /* for which they were made */
-  int labels_gutter;
-  double pointer_x, pointer_y; /* device pixels of the picture; NaN: outside */
-  guint64 cursor;          /* address of the keyboard's cursor */
-  gboolean cursor_shown;
-  long pointed;
-  guint64 ghost;
-  gboolean bare;
-  int wanted_width, wanted_height;
-};
-
 G_DEFINE_FINAL_TYPE (CoopMapWidget, coop_map_widget, GTK_TYPE_WIDGET)
 
 enum { RESIZED, POINTED, CHOSEN, N_SIGNALS };
-static guint signals[N_SIGNALS];
+static guint signals[N_SIGNALS + 1]; /* the last is "looked", by map-zoom.c */
 
 static const CoopScene *
 scene_of (CoopMapWidget *self)
@@ -111,8 +94,14 @@ leave (GtkEventControllerMotion *controller, CoopMapWidget *self)
 static void
 pressed (GtkGestureClick *gesture, int n, double x, double y, CoopMapWidget *self)
 {
-  const CoopScene *scene = scene_of (self);
   gtk_widget_grab_focus (GTK_WIDGET (self));
+}
+
+/* Not at the press: that may be the begin of a drag. */
+static void
+released (GtkGestureClick *gesture, int n, double x, double y, CoopMapWidget *self)
+{
+  const CoopScene *scene = scene_of (self);
   motion (NULL, x, y, self);
   if (scene && self->pointed >= 0)
     self->cursor = scene->pieces[self->pointed].addr;
@@ -152,6 +141,7 @@ move_cursor (GtkWidget *widget, GVariant *args, gpointer user_data)
     self->cursor = scene->pieces[at].addr;
   self->cursor_shown = TRUE;
   self->pointer_x = self->pointer_y = NAN;
+  coop_map_widget_show_range (self, self->cursor, 1, FALSE);
   find_pointed (self);
   gtk_widget_queue_draw (widget);
   return TRUE;
@@ -199,8 +189,9 @@ make_labels (CoopMapWidget *self, const CoopScene *scene)
     {
       char text[32];
       int width;
-      coop_text_size ((guint64) (row * row_bytes), text, sizeof text);
-      pango_layout_set_text (layout, row == 0 ? "0" : text, -1);
+      guint64 addr = view->from + (guint64) (row * row_bytes);
+      coop_text_size (addr, text, sizeof text);
+      pango_layout_set_text (layout, addr == 0 ? "0" : text, -1);
       pango_layout_get_pixel_size (layout, &width, NULL);
       gtk_snapshot_save (snapshot);
       gtk_snapshot_translate (
@@ -247,10 +238,29 @@ outline_range (CoopMapWidget *self, GtkSnapshot *snapshot, const CoopScene *scen
     }
 }
 
+/* Which part is seen: a bar along the lower edge. */
+static void
+draw_place (CoopMapWidget *self, GtkSnapshot *snapshot, const CoopScene *scene)
+{
+  const CoopMapView *view = &scene->view;
+  graphene_rect_t area;
+  GdkRGBA ground = rgba_of (coop_map_ink (COOP_INK_OUTLINE, view->dark, view->contrast), 0.5f);
+  GdkRGBA color = rgba_of (coop_map_ink (COOP_INK_STRONG, view->dark, view->contrast), 0.9f);
+  coop_map_widget_get_area (self, &area);
+  float y = (float) gtk_widget_get_height (GTK_WIDGET (self)) - 5, whole = (float) MAX (view->whole, 1);
+  gtk_snapshot_append_color (snapshot, &ground, &GRAPHENE_RECT_INIT (area.origin.x, y, area.size.width, 5));
+  float from = (float) view->from / whole, part = (float) view->bytes / whole;
+  gtk_snapshot_append_color (snapshot, &color,
+                             &GRAPHENE_RECT_INIT (area.origin.x + from * area.size.width, y,
+                                                  MAX (4, part * area.size.width), 5));
+}
+
 static void
 draw_on_top (CoopMapWidget *self, GtkSnapshot *snapshot, const CoopScene *scene)
 {
   bool dark = scene->view.dark, contrast = scene->view.contrast;
+  if (scene->view.zoom > 0)
+    draw_place (self, snapshot, scene);
   if (self->ghost > 0 && scene->largest >= 0)
     outline_range (self, snapshot, scene, scene->pieces[scene->largest].addr, self->ghost,
                    coop_map_ink (COOP_INK_WARN, dark, contrast), 0.18f);
@@ -268,7 +278,7 @@ static gboolean
 labels_fit (CoopMapWidget *self, const CoopMapView *view)
 {
   const CoopMapView *old = &self->labels_view;
-  return self->labels && self->labels_gutter == gutter (self) && old->rows == view->rows && old->bytes_per_pixel == view->bytes_per_pixel
+  return self->labels && self->labels_gutter == gutter (self) && old->rows == view->rows && old->from == view->from && old->bytes_per_pixel == view->bytes_per_pixel
          && old->width == view->width && old->row_height == view->row_height && old->dark == view->dark
          && old->contrast == view->contrast;
 }
@@ -337,6 +347,7 @@ add_keys (GtkWidgetClass *widget_class)
   };
   for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
     gtk_widget_class_add_binding (widget_class, keys[i].key, 0, move_cursor, "(i)", keys[i].by);
+  coop_map_widget_class_add_zoom (widget_class);
   gtk_widget_class_add_binding (widget_class, GDK_KEY_Return, 0, choose, NULL);
   gtk_widget_class_add_binding (widget_class, GDK_KEY_KP_Enter, 0, choose, NULL);
 }
@@ -345,14 +356,14 @@ static void
 coop_map_widget_class_init (CoopMapWidgetClass *class)
 {
   GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (class);
-  static const char *const names[] = { "resized", "pointed", "chosen" };
+  static const char *const names[] = { "resized", "pointed", "chosen", "looked" };
   G_OBJECT_CLASS (class)->dispose = coop_map_widget_dispose;
   widget_class->snapshot = coop_map_widget_snapshot;
   widget_class->measure = coop_map_widget_measure;
   widget_class->size_allocate = coop_map_widget_size_allocate;
   gtk_widget_class_set_css_name (widget_class, "coopmap");
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_IMG);
-  for (int i = 0; i < N_SIGNALS; i++)
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++)
     signals[i] = g_signal_new (names[i], G_TYPE_FROM_CLASS (class), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                NULL, G_TYPE_NONE, 0);
   add_keys (widget_class);
@@ -376,7 +387,9 @@ coop_map_widget_init (CoopMapWidget *self)
   gtk_widget_add_controller (GTK_WIDGET (self), controller);
   GtkGesture *click = gtk_gesture_click_new ();
   g_signal_connect (click, "pressed", G_CALLBACK (pressed), self);
+  g_signal_connect (click, "released", G_CALLBACK (released), self);
   gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (click));
+  coop_map_widget_add_zoom (self);
   g_signal_connect_swapped (self, "notify::scale-factor", G_CALLBACK (gtk_widget_queue_allocate), self);
 }
 
@@ -392,6 +405,11 @@ coop_map_widget_set_shot (CoopMapWidget *self, CoopShot *shot)
   guint before = self->shot ? self->shot->map_serial : 0;
   if (shot)
     coop_shot_ref (shot);
+  else
+    {
+      self->zoom = 0;
+      self->from = 0;
+    }
   g_clear_pointer (&self->shot, coop_shot_unref);
   self->shot = shot;
   if (shot && shot->map_serial == before)

@@ -16,6 +16,10 @@ G_DECLARE_FINAL_TYPE (CoopMapWidget, coop_map_widget, COOP, MAP_WIDGET, GtkWidge
  *   "resized" ()      the picture wanted has another size
  *   "pointed" ()      another piece, or none, is under the pointer or the cursor
  *   "chosen" ()       that piece was clicked, or Enter pressed on it
+ *   "looked" ()       a person zoomed or moved to another part: coop_map_widget_get_zoom
+ *
+ * The wheel zooms at the pointer, Shift and the wheel or a drag moves; + - 0 and Shift with the arrows
+ * do so by keys, F shows the selected block as large as it can be.
  */
 
 GtkWidget *coop_map_widget_new (void);
@@ -31,6 +35,12 @@ gboolean coop_map_widget_get_point (CoopMapWidget *self, double *x, double *y);
 void coop_map_widget_get_area (CoopMapWidget *self, graphene_rect_t *area);
 /* Bytes of a request that found no room: drawn as a ghost over the largest hole. 0: none. */
 void coop_map_widget_set_ghost (CoopMapWidget *self, guint64 bytes);
+/* The part wanted, as in CoopLook. */
+void coop_map_widget_get_zoom (CoopMapWidget *self, int *zoom, guint64 *from);
+/* One level closer (by 1) or back (-1), about the cursor or the pointer; 0: shows all. */
+void coop_map_widget_zoom (CoopMapWidget *self, int by);
+/* Moves so that a range is seen; closer: as large as it can be, with some space around. */
+void coop_map_widget_show_range (CoopMapWidget *self, guint64 addr, guint64 bytes, gboolean closer);
 /* Without anything on top of the picture, so that the screen can be compared with a file. */
 void coop_map_widget_set_bare (CoopMapWidget *self, gboolean bare);
 

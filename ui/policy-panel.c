@@ -151,10 +151,35 @@ coop_policy_panel_reach (CoopPolicyPanel *self, guint64 bytes)
 }
 
 void
-coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live)
+coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live, gboolean replay)
 {
   for (int i = 0; i < COOP_N_PARAMS; i++)
-    coop_policy_row_set_live (self->rows[i], live);
+    coop_policy_row_set_live (self->rows[i], live && (replay || i != COOP_PARAM_ALLOCATOR));
+}
+
+void
+coop_policy_panel_get_policy (CoopPolicyPanel *self, CoopPolicy *policy)
+{
+  for (int i = 0; i < COOP_N_PARAMS; i++)
+    policy->v[i] = coop_policy_row_get_value (self->rows[i]);
+}
+
+void
+coop_policy_panel_force (CoopPolicyPanel *self, const CoopPolicy *policy)
+{
+  for (int i = 0; i < COOP_N_PARAMS; i++)
+    coop_policy_row_set_value (self->rows[i], policy->v[i]);
+}
+
+void
+coop_policy_panel_take_preset (CoopPolicyPanel *self, CoopParam param)
+{
+  CoopPolicy policy;
+  if (param != COOP_PARAM_EVICTOR)
+    return;
+  coop_policy_panel_get_policy (self, &policy);
+  coop_policy_preset (&policy, (CoopEvictorName) policy.v[COOP_PARAM_EVICTOR].i);
+  coop_policy_panel_force (self, &policy);
 }
 
 /* The evictor stands for its preset: with it change the exponents that the preset names. */

@@ -26,7 +26,12 @@ CoopValue coop_policy_panel_get_value (CoopPolicyPanel *self, CoopParam param);
 void coop_policy_panel_reach (CoopPolicyPanel *self, guint64 bytes);
 /* Tells the script what a person has set a parameter to; with the evictor goes its preset. */
 void coop_policy_panel_apply (CoopPolicyPanel *self, CoopParam param, CoopSession *session);
-/* FALSE: values are shown but cannot be changed. */
-void coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live);
+/* FALSE: values are shown but cannot be changed. replay: those too that are fixed once a run has begun. */
+void coop_policy_panel_set_live (CoopPolicyPanel *self, gboolean live, gboolean replay);
+/* All values; putting them in by force, whether touched or not; and, after a person chose an evictor, what
+ * its preset names. */
+void coop_policy_panel_get_policy (CoopPolicyPanel *self, CoopPolicy *policy);
+void coop_policy_panel_force (CoopPolicyPanel *self, const CoopPolicy *policy);
+void coop_policy_panel_take_preset (CoopPolicyPanel *self, CoopParam param);
 
 G_END_DECLS

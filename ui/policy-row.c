@@ -430,11 +430,10 @@ coop_policy_row_reach (CoopPolicyRow *self, guint64 bytes)
 void
 coop_policy_row_set_live (CoopPolicyRow *self, gboolean live)
 {
-  gboolean fixed = self->info->id == COOP_PARAM_ALLOCATOR;
   GtkWidget *controls[] = { self->scale, self->entry, self->list, self->toggle };
   for (gsize i = 0; i < G_N_ELEMENTS (controls); i++)
     if (controls[i])
-      gtk_widget_set_sensitive (controls[i], live && !fixed);
-  self->live = live && !fixed;
+      gtk_widget_set_sensitive (controls[i], live);
+  self->live = live;
   show (self);
 }

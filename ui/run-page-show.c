@@ -70,17 +70,22 @@ void
 coop_run_page_show_live (CoopRunPage *self)
 {
   gboolean live = coop_run_page_is_running (self);
-  if (live == self->live)
+  if (live == self->live && !self->path)
     return;
   self->live = live;
-  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), live);
+  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), live || self->path, !live);
   coop_chart_widget_set_seekable (COOP_CHART_WIDGET (self->chart), !live);
 }
 
 static void
 show_history (CoopRunPage *self, const CoopFrame *frame)
 {
-  coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), &frame->policy);
+  if (!coop_run_page_is_what_if (self))
+    {
+      coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), &frame->policy);
+      g_array_set_size (self->policies, 0);
+      g_array_append_val (self->policies, frame->policy);
+    }
   coop_scrubber_set_place (COOP_SCRUBBER (self->scrubber), frame->totals.seq, self->shot->last_event,
                            frame->totals.ts);
   coop_chart_widget_set_now (COOP_CHART_WIDGET (self->chart), frame->totals.ts);
@@ -95,8 +100,11 @@ show_words (CoopRunPage *self)
   const CoopFrame *frame = scene->frame;
   coop_headline_set_frame (COOP_HEADLINE (self->headline), frame);
   coop_legend_set_view (COOP_LEGEND (self->legend), &scene->view);
+  coop_legend_set_extras (COOP_LEGEND (self->legend), scene->has_voids, scene->has_pending);
+  coop_run_page_show_look (self);
   coop_policy_panel_reach (COOP_POLICY_PANEL (self->panel), MAX (frame->totals.peak, frame->totals.budget));
-  coop_policy_panel_set_policy (COOP_POLICY_PANEL (self->panel), &frame->policy);
+  if (!coop_run_page_is_what_if (self))
+    coop_policy_panel_set_policy (COOP_POLICY_PANEL (self->panel), &frame->policy);
   show_oom (self, frame);
   coop_run_page_show_tables (self);
   coop_run_page_show_live (self);
@@ -112,7 +120,7 @@ show_words (CoopRunPage *self)
 void
 coop_run_page_show_waiting (CoopRunPage *self)
 {
-  gboolean wait = (self->starting || self->camera) && !self->failed && (!self->shot || !self->shot->scene);
+  gboolean wait = (self->starting || self->reading || self->camera) && !self->failed && (!self->shot || !self->shot->scene);
   if (wait && self->session && coop_session_get_state (self->session) > COOP_SESSION_RECORDING)
     wait = FALSE;
   gtk_widget_set_visible (self->waiting, wait);
@@ -121,7 +129,8 @@ coop_run_page_show_waiting (CoopRunPage *self)
     gtk_label_set_text (GTK_LABEL (self->waiting_text),
                         self->starting || self->session
                                       ? _("The script is starting.\nThe map appears with its first tensor.")
-                                      : _("Reading the trace…"));
+                        : self->reading ? _("Reading the file…")
+                                        : _("Reading the trace…"));
 }
 
 void

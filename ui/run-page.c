@@ -12,6 +12,7 @@
 #include "drawer.h"
 #include "headline.h"
 #include "legend.h"
+#include "map-bar.h"
 #include "map-widget.h"
 #include "oom-card.h"
 #include "policy-panel.h"
@@ -46,6 +47,7 @@ tick (gpointer data)
   if (shot)
     {
       coop_run_page_show (self, shot);
+      coop_run_page_step_other (self);
       g_signal_emit (self, signals[REFRESHED], 0);
     }
   else
@@ -54,6 +56,7 @@ tick (gpointer data)
       coop_run_page_rest (self);
       coop_drawer_grow (COOP_DRAWER (self->drawer));
     }
+  coop_run_page_take_other (self);
   check_failure (self);
   if (self->note && self->shot && self->shot->scene)
     coop_grab_note_update (self->note, COOP_MAP_WIDGET (self->map), self->shot->scene,
@@ -76,13 +79,21 @@ sizes_changed (CoopRunPage *self)
   coop_camera_set_chart (self->camera, width, height, scale);
 }
 
+void
+coop_run_page_set_camera_theme (CoopCamera *camera)
+{
+  AdwStyleManager *style = adw_style_manager_get_default ();
+  coop_camera_set_theme (camera, adw_style_manager_get_dark (style), adw_style_manager_get_high_contrast (style));
+}
+
 static void
 theme_changed (CoopRunPage *self)
 {
   AdwStyleManager *style = adw_style_manager_get_default ();
   if (self->camera)
-    coop_camera_set_theme (self->camera, adw_style_manager_get_dark (style),
-                           adw_style_manager_get_high_contrast (style));
+    coop_run_page_set_camera_theme (self->camera);
+  if (self->other_camera)
+    coop_run_page_set_camera_theme (self->other_camera);
   coop_legend_set_theme (COOP_LEGEND (self->legend), adw_style_manager_get_dark (style),
                          adw_style_manager_get_high_contrast (style));
   coop_words_fill_chart_legend (GTK_BOX (self->chart_legend));
@@ -108,10 +119,11 @@ map_pointed (CoopRunPage *self)
     coop_camera_point (self->camera, -1, -1);
 }
 
-static void
-select_block (CoopRunPage *self, guint64 block)
+void
+coop_run_page_select (CoopRunPage *self, guint64 block)
 {
   self->selected = block;
+  coop_drawer_set_block (COOP_DRAWER (self->drawer), block);
   if (self->camera)
     coop_camera_select (self->camera, block);
 }
@@ -120,13 +132,13 @@ static void
 map_chosen (CoopRunPage *self)
 {
   guint64 block = pointed_block (self);
-  select_block (self, block == self->selected ? 0 : block);
+  coop_run_page_select (self, block == self->selected ? 0 : block);
 }
 
 static void
 block_picked (CoopDrawer *drawer, guint64 block, CoopRunPage *self)
 {
-  select_block (self, block);
+  coop_run_page_select (self, block);
 }
 
 static void
@@ -176,6 +188,8 @@ policy_changed (CoopPolicyPanel *panel, guint param, CoopRunPage *self)
 {
   if (self->session)
     coop_policy_panel_apply (panel, (CoopParam) param, self->session);
+  else
+    coop_run_page_ask_what_if (self, param);
 }
 
 static void
@@ -188,13 +202,19 @@ budget_wanted (CoopOomCard *card, guint64 bytes, CoopRunPage *self)
     g_signal_emit (self, signals[AGAIN], 0, bytes);
 }
 
-static void
-moment_wanted (CoopOomCard *card, guint64 event, CoopRunPage *self)
+void
+coop_run_page_go_to (CoopRunPage *self, guint64 event)
 {
   if (self->session)
     g_signal_emit (self, signals[MOMENT], 0, event);
   else
     coop_scrubber_go_to (COOP_SCRUBBER (self->scrubber), event);
+}
+
+static void
+moment_wanted (CoopOomCard *card, guint64 event, CoopRunPage *self)
+{
+  coop_run_page_go_to (self, event);
 }
 
 /* ---- the face ---- */
@@ -206,6 +226,7 @@ begin (CoopRunPage *self, CoopCamera *camera)
   self->camera = camera;
   theme_changed (self);
   sizes_changed (self);
+  coop_run_page_look (self);
   coop_run_page_show_waiting (self);
   self->timer = g_timeout_add_full (G_PRIORITY_LOW, TICK_MS, tick, self, NULL);
 }
@@ -222,11 +243,22 @@ coop_run_page_set_starting (CoopRunPage *self, const CoopPolicy *initial)
 }
 
 void
+coop_run_page_set_reading (CoopRunPage *self)
+{
+  coop_run_page_clear (self);
+  self->reading = TRUE;
+  gtk_widget_set_visible (self->scrubber, FALSE);
+  coop_run_page_show_live (self);
+  coop_run_page_show_waiting (self);
+}
+
+void
 coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPolicy *initial)
 {
   g_object_ref (session);
   begin (self, coop_camera_new (session));
   self->session = session;
+  coop_drawer_set_path (COOP_DRAWER (self->drawer), coop_session_get_trace (session));
   gtk_widget_set_visible (self->scrubber, FALSE);
   coop_policy_panel_set_initial (COOP_POLICY_PANEL (self->panel), initial);
   coop_policy_panel_set_policy (COOP_POLICY_PANEL (self->panel), initial);
@@ -240,6 +272,8 @@ coop_run_page_set_file (CoopRunPage *self, const char *path, guint64 event)
 {
   begin (self, coop_camera_new_for_file (path));
   coop_camera_set_event (self->camera, event);
+  self->path = g_strdup (path);
+  coop_drawer_set_path (COOP_DRAWER (self->drawer), path);
   gtk_widget_set_visible (self->scrubber, TRUE);
   coop_run_page_show_live (self);
 }
@@ -267,9 +301,12 @@ coop_run_page_clear (CoopRunPage *self)
   g_clear_pointer (&self->camera, coop_camera_free);
   g_clear_pointer (&self->shot, coop_shot_unref);
   g_clear_object (&self->session);
-  self->failed = self->starting = FALSE;
+  coop_run_page_clear_what_if (self);
+  self->failed = self->starting = self->reading = FALSE;
   self->words_at = 0;
   self->selected = 0;
+  self->found = FALSE;
+  self->legend_serial = 0;
   if (self->paused)
     g_object_set (self, "paused", FALSE, NULL);
   if (self->map)
@@ -278,6 +315,8 @@ coop_run_page_clear (CoopRunPage *self)
       coop_chart_widget_set_shot (COOP_CHART_WIDGET (self->chart), NULL);
       coop_map_widget_set_ghost (COOP_MAP_WIDGET (self->map), 0);
       coop_drawer_reset (COOP_DRAWER (self->drawer));
+      coop_drawer_set_path (COOP_DRAWER (self->drawer), NULL);
+      coop_legend_forget_extras (COOP_LEGEND (self->legend));
       gtk_widget_set_visible (self->oom, FALSE);
     }
 }
@@ -286,6 +325,12 @@ const CoopFrame *
 coop_run_page_get_frame (CoopRunPage *self)
 {
   return self->shot && self->shot->scene ? self->shot->scene->frame : NULL;
+}
+
+char *
+coop_run_page_get_lacks (CoopRunPage *self)
+{
+  return self->camera && !self->session ? coop_camera_lacks (self->camera) : NULL;
 }
 
 gboolean
@@ -351,6 +396,13 @@ coop_run_page_get_property (GObject *object, guint id, GValue *value, GParamSpec
 }
 
 static void
+coop_run_page_finalize (GObject *object)
+{
+  g_array_unref (COOP_RUN_PAGE (object)->policies);
+  G_OBJECT_CLASS (coop_run_page_parent_class)->finalize (object);
+}
+
+static void
 coop_run_page_dispose (GObject *object)
 {
   CoopRunPage *self = COOP_RUN_PAGE (object);
@@ -373,7 +425,10 @@ bind_template (GtkWidgetClass *widget_class)
   BIND (panel);
   BIND (headline);
   BIND (oom);
+  BIND (what_if_card);
+  BIND (bar);
   BIND (map);
+  BIND (other_map);
   BIND (waiting);
   BIND (spinner);
   BIND (waiting_text);
@@ -383,6 +438,8 @@ bind_template (GtkWidgetClass *widget_class)
   BIND (chart_legend);
   BIND (card);
   BIND (drawer);
+  coop_run_page_bind_look (widget_class);
+  coop_run_page_bind_what_if (widget_class);
   gtk_widget_class_bind_template_callback (widget_class, sizes_changed);
   gtk_widget_class_bind_template_callback (widget_class, map_pointed);
   gtk_widget_class_bind_template_callback (widget_class, map_chosen);
@@ -423,6 +480,7 @@ coop_run_page_class_init (CoopRunPageClass *class)
   object_class->set_property = coop_run_page_set_property;
   object_class->get_property = coop_run_page_get_property;
   object_class->dispose = coop_run_page_dispose;
+  object_class->finalize = coop_run_page_finalize;
   for (int i = 1; i < N_PROPS; i++)
     props[i] = g_param_spec_boolean (names[i], NULL, NULL, i != PROP_PAUSED,
                                      G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS);
@@ -440,6 +498,7 @@ coop_run_page_class_init (CoopRunPageClass *class)
   add_keys (GTK_WIDGET_CLASS (class));
   g_type_ensure (COOP_TYPE_POLICY_PANEL);
   g_type_ensure (COOP_TYPE_HEADLINE);
+  g_type_ensure (COOP_TYPE_MAP_BAR);
   g_type_ensure (COOP_TYPE_MAP_WIDGET);
   g_type_ensure (COOP_TYPE_CHART_WIDGET);
   g_type_ensure (COOP_TYPE_LEGEND);
@@ -459,6 +518,7 @@ static void
 coop_run_page_init (CoopRunPage *self)
 {
   AdwStyleManager *style = adw_style_manager_get_default ();
+  self->policies = g_array_new (FALSE, FALSE, sizeof (CoopPolicy));
   gtk_widget_init_template (GTK_WIDGET (self));
   self->note = coop_grab_note_new_from_environment ();
   coop_map_widget_set_bare (COOP_MAP_WIDGET (self->map), self->note != NULL);
@@ -467,7 +527,7 @@ coop_run_page_init (CoopRunPage *self)
   g_signal_connect_swapped (style, "notify::high-contrast", G_CALLBACK (theme_changed), self);
   theme_changed (self);
   g_signal_connect_swapped (self->flap, "notify::reveal-flap", G_CALLBACK (flap_revealed), self);
-  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), FALSE);
+  coop_policy_panel_set_live (COOP_POLICY_PANEL (self->panel), FALSE, FALSE);
   coop_chart_widget_set_seekable (COOP_CHART_WIDGET (self->chart), TRUE);
   coop_run_page_show_answer (self);
 }

@@ -21,6 +21,8 @@ G_DECLARE_FINAL_TYPE (CoopRunPage, coop_run_page, COOP, RUN_PAGE, GtkWidget)
 GtkWidget *coop_run_page_new (void);
 /* Nothing to show yet but that something will be, with this policy. */
 void coop_run_page_set_starting (CoopRunPage *self, const CoopPolicy *initial);
+/* The same of a file that is being made a trace. */
+void coop_run_page_set_reading (CoopRunPage *self);
 /* Watches a session; `initial` is the policy that it was started with. */
 void coop_run_page_set_session (CoopRunPage *self, CoopSession *session, const CoopPolicy *initial);
 /* Shows a trace after an event (G_MAXUINT64: at its end), with a scrubber over its events. */
@@ -28,11 +30,15 @@ void coop_run_page_set_file (CoopRunPage *self, const char *path, guint64 event)
 /* Of a file: shows it at another time, or so many evictions on (n < 0: back). */
 void coop_run_page_seek (CoopRunPage *self, guint64 ts);
 void coop_run_page_step_eviction (CoopRunPage *self, int n);
+/* A command by its action's name: "find", "zoom-in", "zoom-out", "zoom-all", "why". */
+void coop_run_page_do (CoopRunPage *self, const char *command);
 void coop_run_page_clear (CoopRunPage *self);
 /* The frame on screen, NULL before the first. Valid until the next turn of the main loop. */
 const CoopFrame *coop_run_page_get_frame (CoopRunPage *self);
 /* How the run of a file ended; FALSE if that is not known yet or there is no file. */
 gboolean coop_run_page_get_file_state (CoopRunPage *self, CoopRunState *state, int *exit);
+/* What the file does not tell, in a line; NULL: nothing, or it is a session. g_free. */
+char *coop_run_page_get_lacks (CoopRunPage *self);
 gboolean coop_run_page_get_health (CoopRunPage *self, CoopSessionHealth *health);
 
 G_END_DECLS

@@ -18,6 +18,9 @@ coop_words_for_hole (const CoopScene *scene, long at)
   guint64 need = scene->frame->need;
   g_autofree char *size = coop_format_bytes (piece->bytes), *addr = coop_format_addr (piece->addr);
   g_autofree char *wanted = coop_format_bytes (need);
+  if (coop_piece_is_void (piece))
+    /* Translators: size and address */
+    return g_strdup_printf (_("Not backed by the device\n%s of addresses at %s: no memory is there now."), size, addr);
   GString *text = g_string_new (NULL);
   if (scene->pieces[at].mark & COOP_MARK_BEYOND)
     /* Translators: size and address */

@@ -7,7 +7,6 @@
 #include "scene.h"
 
 #include <glib/gi18n.h>
-#include <math.h>
 
 #include "draw/picture.h"
 #include "format.h"
@@ -15,20 +14,10 @@
 #define ROW_GAP 3
 #define ROW_HEIGHT 22
 
-/* Milliseconds on a logarithm: now is 0, half a minute and more is 255. */
-static guint8
-age_of (const CoopFrame *frame, const CoopMapPiece *piece)
-{
-  if (frame->totals.ts <= piece->used_ts)
-    return 0;
-  double ms = (double) (frame->totals.ts - piece->used_ts) / 1e6;
-  return (guint8) MIN (255, 255 * log1p (ms) / log1p (30000));
-}
-
 static void
 mark_beyond_and_largest (CoopScene *scene)
 {
-  guint64 budget = scene->frame->totals.budget, most = 0;
+  guint64 budget = scene->has_voids ? 0 : scene->frame->totals.budget, most = 0;
   scene->largest = -1;
   for (guint i = 0; i < scene->n_pieces; i++)
     {
@@ -40,7 +29,7 @@ mark_beyond_and_largest (CoopScene *scene)
           if (piece->used || below == 0)
             piece->mark |= COOP_MARK_BEYOND;
         }
-      if (!piece->used && below > most)
+      if (coop_draw_is_hole (piece) && below > most)
         {
           most = below;
           scene->largest = (long) i;
@@ -65,7 +54,7 @@ find_top (CoopScene *scene)
   guint *top = g_new (guint, n), found = 0;
   for (guint i = 0; i < frame->n_pieces; i++)
     {
-      if (found == n && !is_larger (frame->pieces, i, top[n - 1]))
+      if (coop_piece_is_void (&frame->pieces[i]) || (found == n && !is_larger (frame->pieces, i, top[n - 1])))
         continue;
       guint at = found < n ? found++ : n - 1;
       for (; at > 0 && is_larger (frame->pieces, i, top[at - 1]); at--)
@@ -80,23 +69,89 @@ static void
 lay_out (CoopScene *scene, const CoopSceneOptions *options)
 {
   const CoopFrame *frame = scene->frame;
-  guint64 end = 0;
-  if (frame->n_pieces > 0)
-    end = frame->pieces[frame->n_pieces - 1].addr + frame->pieces[frame->n_pieces - 1].bytes;
+  guint64 end = scene->end;
   if (frame->totals.budget == 0)
     end = MAX (end, frame->totals.peak);
   scene->scale = options->scale > 0 ? options->scale : 1;
   scene->view = (CoopMapView) {
     .bytes = coop_map_extent (frame->totals.budget, end),
-    .budget = frame->totals.budget,
+    .budget = scene->has_voids ? 0 : frame->totals.budget,
     .width = options->width,
     .height = options->height,
-    .row_height = (int) (ROW_HEIGHT * scene->scale),
+    .row_height = options->look.strip ? options->height : (int) (ROW_HEIGHT * scene->scale),
     .gap = (int) (ROW_GAP * scene->scale),
     .dark = options->dark,
     .contrast = options->contrast,
+    .palette = coop_colors_palette (options->look.coloring),
   };
   coop_map_layout (&scene->view);
+  if (options->look.zoom > 0)
+    coop_map_zoom (&scene->view, options->look.zoom, options->look.from);
+  scene->look = options->look;
+  scene->look.zoom = scene->view.zoom;
+  scene->look.from = scene->view.from;
+}
+
+static void
+add_pieces (CoopScene *scene, const CoopSceneOptions *options)
+{
+  const CoopFrame *frame = scene->frame;
+  const CoopColors *colors = options->colors;
+  CoopColoring coloring = options->look.coloring;
+  CoopColors own = { 0 };
+  if (!colors)
+    coop_colors_follow (&own, coloring, frame);
+  for (guint i = 0; i < frame->n_pieces; i++)
+    {
+      const CoopMapPiece *piece = &frame->pieces[i];
+      CoopDrawPiece *drawn = &scene->pieces[i];
+      *drawn = (CoopDrawPiece) { .addr = piece->addr, .bytes = piece->bytes, .used = piece->used, .pin = piece->pin };
+      if (coop_piece_is_void (piece))
+        {
+          drawn->kind = COOP_KIND_UNMANAGED;
+          drawn->mark |= options->find ? COOP_MARK_DIM : 0;
+          scene->has_voids = TRUE;
+          continue;
+        }
+      scene->end = piece->addr + piece->bytes;
+      scene->has_pending |= piece->pin == COOP_PIN_PENDING;
+      if (options->find && coop_find_matches (options->find, piece))
+        {
+          scene->n_found++;
+          scene->found_bytes += piece->bytes;
+        }
+      else if (options->find)
+        drawn->mark |= COOP_MARK_DIM;
+      if (!piece->used)
+        continue;
+      drawn->kind = coop_colors_of (coloring, colors ? colors : &own, frame, piece);
+      if (coloring == COOP_COLOR_KIND)
+        drawn->age = coop_colors_age (frame, piece);
+      if (options->selected != 0 && piece->block == options->selected)
+        drawn->mark |= COOP_MARK_SELECTED;
+    }
+  scene->searched = options->find != NULL;
+}
+
+/* "h 0.04", as far as there is a score. */
+static void
+paint_why (CoopScene *scene)
+{
+  const CoopFrame *frame = scene->frame;
+  g_autofree CoopDrawVictim *victims = g_new0 (CoopDrawVictim, frame->n_victims + 1);
+  CoopDrawWhy why = { .lo = frame->search_lo, .hi = frame->search_hi, .next_lo = frame->search.next_lo,
+                      .next_hi = frame->search.next_hi, .victims = victims, .n_victims = frame->n_victims };
+  if (frame->search_need == 0) /* nothing was asked for: tensors went to be moved together */
+    why.hi = why.lo = why.next_hi = why.next_lo = 0;
+  g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
+  for (guint i = 0; i < frame->n_victims; i++)
+    {
+      const CoopVictim *victim = &frame->victims[i];
+      char *text = coop_format_score (victim->why.h);
+      victims[i] = (CoopDrawVictim) { victim->addr, victim->bytes, text };
+      g_ptr_array_add (texts, text);
+    }
+  coop_picture_why (&scene->view, scene->scale, &why, scene->pixels, (gsize) scene->view.width * 4);
 }
 
 CoopScene *
@@ -108,21 +163,7 @@ coop_scene_new (CoopFrame *frame, const CoopSceneOptions *options)
   scene->frame = coop_frame_ref (frame);
   scene->n_pieces = frame->n_pieces;
   scene->pieces = g_new0 (CoopDrawPiece, frame->n_pieces + 1);
-  for (guint i = 0; i < frame->n_pieces; i++)
-    {
-      const CoopMapPiece *piece = &frame->pieces[i];
-      scene->pieces[i] = (CoopDrawPiece) {
-        .addr = piece->addr,
-        .bytes = piece->bytes,
-        .used = piece->used,
-        .kind = piece->kind,
-        .pin = piece->pin,
-        .age = piece->used ? age_of (frame, piece) : 0,
-        .mark = piece->used && options->selected != 0 && piece->block == options->selected
-                    ? COOP_MARK_SELECTED
-                    : 0,
-      };
-    }
+  add_pieces (scene, options);
   mark_beyond_and_largest (scene);
   find_top (scene);
   lay_out (scene, options);
@@ -132,6 +173,8 @@ coop_scene_new (CoopFrame *frame, const CoopSceneOptions *options)
     victims[i] = (CoopDrawRange) { frame->victims[i].addr, frame->victims[i].bytes };
   coop_picture_map (&scene->view, scene->scale, scene->pieces, scene->n_pieces, victims, frame->n_victims,
                     scene->pixels, (gsize) options->width * 4);
+  if (options->look.why && frame->n_victims > 0)
+    paint_why (scene);
   return scene;
 }
 

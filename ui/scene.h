@@ -4,7 +4,9 @@
  */
 #pragma once
 
+#include "colors.h"
 #include "draw/map.h"
+#include "find.h"
 #include "session/session.h"
 
 G_BEGIN_DECLS
@@ -17,11 +19,18 @@ typedef struct {
   CoopDrawPiece *pieces;
   guint n_pieces;
   long largest;        /* index of the largest hole, -1 if there is none */
+  guint64 end;         /* of what there is: voids behind it are not shown */
+  gboolean has_voids;  /* memory comes in segments: addresses know no budget */
+  gboolean has_pending; /* some piece is pinned so */
   guint *top;          /* indices of the largest pieces, largest first */
   guint n_top;
   CoopMapView view;    /* in device pixels */
   double scale;        /* device pixels to one of the layout */
   guint32 *pixels;     /* view.width * view.height */
+  CoopLook look;       /* as painted: zoom and address may be less than was wished */
+  gboolean searched;   /* something was looked for: what was not found is marked DIM */
+  guint n_found;
+  guint64 found_bytes;
 } CoopScene;
 
 /* Everything that a picture depends on besides the frame. width, height: device pixels. */
@@ -30,6 +39,9 @@ typedef struct {
   double scale;
   gboolean dark, contrast;
   guint64 selected;    /* block, 0: none */
+  CoopLook look;
+  const CoopColors *colors; /* hues of operators and lines; NULL: those of this frame */
+  const CoopFind *find;     /* what is looked for, and has learnt this frame; NULL: nothing */
 } CoopSceneOptions;
 
 /* Takes its own reference to the frame. NULL if there is nothing to paint on. */

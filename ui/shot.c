@@ -32,6 +32,8 @@ coop_shot_clear_parts (CoopShot *shot)
   if (shot->chart)
     coop_chart_shot_unref (shot->chart);
   g_clear_pointer (&shot->events, g_ptr_array_unref);
+  g_clear_pointer (&shot->legend, g_ptr_array_unref);
+  g_clear_pointer (&shot->victims, g_ptr_array_unref);
   g_free (shot->answer);
 }
 
@@ -54,6 +56,10 @@ coop_shot_new (const CoopShot *parts)
     g_atomic_rc_box_acquire (shot->chart);
   if (shot->events)
     g_ptr_array_ref (shot->events);
+  if (shot->legend)
+    g_ptr_array_ref (shot->legend);
+  if (shot->victims)
+    g_ptr_array_ref (shot->victims);
   shot->answer = g_strdup (parts->answer);
   return shot;
 }

@@ -26,12 +26,14 @@ typedef struct {
   CoopChartShot *chart;   /* NULL before the first sample */
   GPtrArray *events;      /* CoopEventLine, newest last; may be NULL */
   char *answer;           /* about what is pointed at, else about the selected block; NULL: neither */
+  GPtrArray *legend;      /* CoopLegendSample, of the scene's colouring; may be NULL */
+  GPtrArray *victims;     /* of the scene's last eviction, each in words (char *); may be NULL */
   CoopSessionHealth health;
   gboolean still;         /* the view was paused: all parts are of the scene's event */
   guint64 last_event;     /* of a file: number of its last event, and how its run ended */
   CoopRunState file_state;
   int file_exit;
-  guint map_serial, chart_serial, events_serial; /* differ where the part does */
+  guint map_serial, chart_serial, events_serial, legend_serial; /* differ where the part does */
 } CoopShot;
 CoopShot *coop_shot_ref (CoopShot *shot);
 void coop_shot_unref (CoopShot *shot);

@@ -24,6 +24,8 @@ words_for_recording (CoopRunPage *page)
   g_autofree char *clock = coop_format_clock (frame->totals.ts);
   g_autofree char *step = coop_format_count (frame->totals.step);
   const char *phase = coop_phase_label (frame->totals.phase);
+  if (coop_run_page_get_health (page, &health) && health.closing > 0)
+    return g_strdup_printf (_("closing the trace, %.0f %%"), 100 * health.closing);
   if (paused)
     /* Translators: the view stands still while the script goes on */
     return g_strdup_printf (_("view paused at %s · step %s"), clock, step);

@@ -8,7 +8,7 @@
 
 G_BEGIN_DECLS
 
-#define COOP_TABLE_COLUMNS 6
+#define COOP_TABLE_COLUMNS 8
 
 #define COOP_TYPE_TABLE_ROW (coop_table_row_get_type ())
 G_DECLARE_FINAL_TYPE (CoopTableRow, coop_table_row, COOP, TABLE_ROW, GObject)

@@ -6,6 +6,8 @@
 
 #include <glib/gi18n.h>
 
+#include "commands.h"
+#include "export-picture.h"
 #include "file-dialogs.h"
 #include "run-page.h"
 
@@ -133,6 +135,43 @@ look_back_action (GSimpleAction *action, GVariant *parameter, gpointer data)
   coop_run_page_step_eviction (COOP_RUN_PAGE (self->page), -1);
 }
 
+static void
+picture_chosen (GtkWindow *window, const char *path)
+{
+  CoopWindow *self = COOP_WINDOW (window);
+  g_autoptr (GError) error = NULL;
+  if (coop_export_picture (self->page, path, &error))
+    coop_window_toast (self, _("Picture saved"));
+  else
+    coop_window_say (self, GTK_MESSAGE_ERROR, error->message);
+}
+
+static void
+export_picture_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  coop_choose_picture (GTK_WINDOW (data), "coopscope.png", picture_chosen);
+}
+
+static void
+commands_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  coop_commands_show (GTK_WINDOW (data));
+}
+
+/* "find", "zoom-in", ...: the page knows them by the name of the action. */
+static void
+page_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  CoopWindow *self = data;
+  coop_run_page_do (COOP_RUN_PAGE (self->page), g_action_get_name (G_ACTION (action)));
+}
+
+static void
+open_recent_action (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  coop_window_open (COOP_WINDOW (data), g_variant_get_string (parameter, NULL), G_MAXUINT64);
+}
+
 static const GActionEntry entries[] = {
   { "new-run", new_run_action, NULL, NULL, NULL, { 0 } },
   { "open", open_action, NULL, NULL, NULL, { 0 } },
@@ -141,6 +180,14 @@ static const GActionEntry entries[] = {
   { "stop", stop_action, NULL, NULL, NULL, { 0 } },
   { "look-back", look_back_action, NULL, NULL, NULL, { 0 } },
   { "panel", NULL, NULL, "true", panel_changed, { 0 } },
+  { "export-picture", export_picture_action, NULL, NULL, NULL, { 0 } },
+  { "commands", commands_action, NULL, NULL, NULL, { 0 } },
+  { "open-recent", open_recent_action, "s", NULL, NULL, { 0 } },
+  { "find", page_action, NULL, NULL, NULL, { 0 } },
+  { "zoom-in", page_action, NULL, NULL, NULL, { 0 } },
+  { "zoom-out", page_action, NULL, NULL, NULL, { 0 } },
+  { "zoom-all", page_action, NULL, NULL, NULL, { 0 } },
+  { "why", page_action, NULL, NULL, NULL, { 0 } },
   { "tables", NULL, NULL, "true", tables_changed, { 0 } },
 };
 
@@ -164,4 +211,52 @@ void
 coop_window_follow_page (CoopWindow *self)
 {
   g_signal_connect_object (self->page, "notify::panel-shown", G_CALLBACK (panel_shown), self, 0);
+}
+
+#define N_RECENT 8
+
+/* A schema of an older version may be installed: a key that is not in it would end the program. */
+static gboolean
+keeps_recent (CoopWindow *self)
+{
+  g_autoptr (GSettingsSchema) schema = NULL;
+  if (!self->settings)
+    return FALSE;
+  g_object_get (self->settings, "settings-schema", &schema, NULL);
+  return schema && g_settings_schema_has_key (schema, "recent");
+}
+
+/* The newest first; what is no more is left out. */
+void
+coop_window_show_recent (CoopWindow *self)
+{
+  g_auto (GStrv) recent = keeps_recent (self) ? g_settings_get_strv (self->settings, "recent") : NULL;
+  g_menu_remove_all (self->recent);
+  for (char **path = recent; path && *path; path++)
+    {
+      g_autofree char *name = g_path_get_basename (*path);
+      g_auto (GStrv) parts = g_strsplit (name, "_", -1); /* no letter to press in a file's name */
+      g_autofree char *label = g_strjoinv ("__", parts);
+      g_autoptr (GMenuItem) item = g_menu_item_new (label, NULL);
+      if (!g_file_test (*path, G_FILE_TEST_EXISTS))
+        continue;
+      g_menu_item_set_action_and_target (item, "win.open-recent", "s", *path);
+      g_menu_append_item (self->recent, item);
+    }
+}
+
+void
+coop_window_note_recent (CoopWindow *self, const char *path)
+{
+  g_auto (GStrv) before = keeps_recent (self) ? g_settings_get_strv (self->settings, "recent") : NULL;
+  const char *after[N_RECENT + 1] = { path, NULL };
+  guint n = 1;
+  if (!before)
+    return;
+  for (char **old = before; *old && n < N_RECENT; old++)
+    if (!g_str_equal (*old, path))
+      after[n++] = *old;
+  after[n] = NULL;
+  g_settings_set_strv (self->settings, "recent", after);
+  coop_window_show_recent (self);
 }

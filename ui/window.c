@@ -7,6 +7,8 @@
 #include <glib/gi18n.h>
 
 #include "format.h"
+#include "import-file.h"
+#include "lesson-window.h"
 #include "run-page.h"
 #include "save-trace.h"
 #include "settings.h"
@@ -97,9 +99,22 @@ tell_missing (CoopWindow *self)
   coop_window_say (self, GTK_MESSAGE_WARNING, text);
 }
 
+/* Once a file, with its first picture. What is worse takes the banner over. */
+static void
+tell_lacks (CoopWindow *self)
+{
+  if (self->told_lacks)
+    return;
+  self->told_lacks = TRUE;
+  g_autofree char *lacks = coop_run_page_get_lacks (COOP_RUN_PAGE (self->page));
+  if (lacks)
+    coop_window_say (self, GTK_MESSAGE_INFO, lacks);
+}
+
 static void
 refreshed (CoopWindow *self)
 {
+  tell_lacks (self);
   coop_window_show_chip (self);
   tell_missing (self);
 }
@@ -121,6 +136,9 @@ show_enabled (CoopWindow *self)
   enable (self, "look-back", self->session && self->trace && !coop_window_is_running (self));
   enable (self, "save", self->trace != NULL);
   enable (self, "panel", busy);
+  const char *const on_page[] = { "export-picture", "find", "zoom-in", "zoom-out", "zoom-all", "why" };
+  for (gsize i = 0; i < G_N_ELEMENTS (on_page); i++)
+    enable (self, on_page[i], busy);
   enable (self, "tables", busy);
 }
 
@@ -197,6 +215,9 @@ forget (CoopWindow *self)
   if (self->starting)
     g_cancellable_cancel (self->starting);
   g_clear_object (&self->starting);
+  if (self->importing)
+    g_cancellable_cancel (self->importing);
+  g_clear_object (&self->importing);
   coop_start_form_set_busy (COOP_START_FORM (self->form), FALSE);
   coop_run_page_clear (COOP_RUN_PAGE (self->page));
   g_clear_object (&self->session);
@@ -204,7 +225,7 @@ forget (CoopWindow *self)
   g_clear_pointer (&self->save_to, g_free);
   g_clear_pointer (&self->last_words, g_free);
   self->then = THEN_NOTHING;
-  self->told_missing = FALSE;
+  self->told_missing = self->told_lacks = FALSE;
   info_bar_response (self);
 }
 
@@ -338,15 +359,59 @@ coop_window_attach (CoopWindow *self, int pid)
   return TRUE;
 }
 
+/* One trace a device: the others are a click away. */
+static void
+imported (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (CoopWindow) self = data;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GPtrArray) traces = coop_import_file_finish (result, &error);
+  if (g_cancellable_is_cancelled (g_task_get_cancellable (G_TASK (result))))
+    return;
+  if (!traces)
+    {
+      const char *name = gtk_label_get_text (GTK_LABEL (self->title));
+      gboolean named = strstr (error->message, name) != NULL;
+      g_autofree char *text = g_strdup_printf ("%s%s%s", named ? "" : name, named ? "" : ": ", error->message);
+      coop_window_show_form (self);
+      coop_window_say (self, GTK_MESSAGE_ERROR, text);
+      return;
+    }
+  for (guint i = traces->len; i-- > 1;)
+    coop_window_note_recent (self, traces->pdata[i]);
+  coop_window_open (self, traces->pdata[0], G_MAXUINT64);
+  if (traces->len > 1)
+    coop_window_toast (self, _("The other devices of the snapshot are under Open Recent"));
+}
+
+static void
+import (CoopWindow *self, const char *path, const char *name)
+{
+  forget (self);
+  self->importing = g_cancellable_new ();
+  gtk_label_set_text (GTK_LABEL (self->title), name);
+  gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
+  coop_run_page_set_reading (COOP_RUN_PAGE (self->page));
+  coop_window_show_chip (self);
+  show_enabled (self);
+  coop_import_file (path, self->importing, imported, g_object_ref (self));
+}
+
 void
 coop_window_open (CoopWindow *self, const char *path, guint64 event)
 {
   g_autofree char *name = g_path_get_basename (path);
+  if (coop_import_is_foreign (path))
+    {
+      import (self, path, name);
+      return;
+    }
   forget (self);
   self->trace = g_strdup (path);
   gtk_label_set_text (GTK_LABEL (self->title), name);
   gtk_stack_set_visible_child_name (GTK_STACK (self->pages), "run");
   coop_run_page_set_file (COOP_RUN_PAGE (self->page), path, event);
+  coop_window_note_recent (self, path);
   gtk_widget_grab_focus (self->page);
   coop_window_show_chip (self);
   show_enabled (self);
@@ -355,7 +420,7 @@ coop_window_open (CoopWindow *self, const char *path, guint64 event)
 gboolean
 coop_window_is_busy (CoopWindow *self)
 {
-  return self->session || self->trace || self->starting;
+  return self->session || self->trace || self->starting || self->importing;
 }
 
 /* The window forgets its default widget when that goes out of sight. */
@@ -419,7 +484,13 @@ dropped (GtkDropTarget *target, const GValue *value, double x, double y, CoopWin
   g_autofree char *path = g_file_get_path (g_value_get_object (value));
   if (!path)
     return FALSE;
-  if (!g_str_has_suffix (path, ".py"))
+  if (g_str_has_suffix (path, ".lesson"))
+    {
+      GtkWidget *lessons = coop_lesson_window_new (gtk_window_get_application (GTK_WINDOW (self)));
+      coop_lesson_window_open (COOP_LESSON_WINDOW (lessons), path);
+      gtk_window_present (GTK_WINDOW (lessons));
+    }
+  else if (!g_str_has_suffix (path, ".py"))
     coop_window_open (self, path, G_MAXUINT64);
   else if (!coop_window_is_running (self))
     {
@@ -480,6 +551,7 @@ coop_window_class_init (CoopWindowClass *class)
   BIND (form);
   BIND (page);
   BIND (pause_button);
+  BIND (recent);
   gtk_widget_class_bind_template_callback (widget_class, info_bar_response);
   gtk_widget_class_bind_template_callback (widget_class, form_start);
   gtk_widget_class_bind_template_callback (widget_class, refreshed);
@@ -505,6 +577,7 @@ coop_window_init (CoopWindow *self)
       g_settings_bind (self->settings, "width", self, "default-width", G_SETTINGS_BIND_DEFAULT);
       g_settings_bind (self->settings, "height", self, "default-height", G_SETTINGS_BIND_DEFAULT);
     }
+  coop_window_show_recent (self);
   show_enabled (self);
 }
 

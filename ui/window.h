@@ -21,7 +21,8 @@ void coop_window_run (CoopWindow *self, const CoopRunOptions *options);
 /* Whether it is not known yet if that script can be started. */
 gboolean coop_window_is_starting (CoopWindow *self);
 gboolean coop_window_attach (CoopWindow *self, int pid);
-/* Shows a trace after an event; G_MAXUINT64: at its end. */
+/* Shows a trace after an event; G_MAXUINT64: at its end. A memory snapshot or a program is made a trace
+ * first, which takes a while. */
 void coop_window_open (CoopWindow *self, const char *path, guint64 event);
 /* Whether it shows a run or a trace already. */
 gboolean coop_window_is_busy (CoopWindow *self);
