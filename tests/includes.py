@@ -16,21 +16,23 @@ TOOL = {"core", "wire", "trace", "replay", "session"}
 MAY = {
     "core": set(),
     "wire": {"core"},
+    "api": {"core", "wire"},
     "device": {"core", "wire"},
     "torch": {"core", "wire", "device"},
     "trace": {"core", "wire"},
     "replay": {"core", "wire", "trace"},
     "session": {"core", "wire", "trace", "replay"},
     "draw": {"core"},
-    "cli": TOOL | {"draw"},
-    "ui": TOOL | {"draw"},
+    "export": {"core", "wire", "trace", "draw"},
+    "cli": TOOL | {"draw", "export", "device"},
+    "ui": TOOL | {"draw", "export"},
 }
-GLIB = {"trace", "replay", "session", "draw", "cli", "ui"}
+GLIB = {"trace", "replay", "session", "draw", "export", "cli", "ui"}
 LIBRARIES = [
     (re.compile(r"^(glib|gio|gobject|gmodule)([-./]|$)"), GLIB, "GLib"),
     (re.compile(r"^sqlite3"), {"trace"}, "SQLite"),
     (re.compile(r"^(gtk|gdk|gsk|graphene|adwaita)"), {"ui"}, "GTK"),
-    (re.compile(r"^cairo"), {"draw", "ui", "cli"}, "cairo"),
+    (re.compile(r"^cairo"), {"draw", "export", "ui", "cli"}, "cairo"),
     (re.compile(r"^(Python|structmember)\.h"), {"torch"}, "Python"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kill tests both ways, on a real training run.
 
-    kills.py --build BUILD --python INTERPRETER
+    kills.py --build BUILD --python INTERPRETER [--random N]
 
 SIGKILL of the tool: training goes on to its normal end with the same results, and the trace up to
 then is good and says that it was interrupted. SIGKILL of the training: all that it had written is in
 the trace, which says how it ended. SIGSTOP of the tool for longer than the ring lasts: training goes
-on, and the trace tells the gap. Prints TAP.
+on, and the trace tells the gap. --random N: only SIGKILL of the tool, at N random moments. Prints TAP.
 """
 import argparse
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -78,6 +79,46 @@ def tool_killed(world, report, plain, budget):
     report.check("tool killed: no hole in what is there", *counts_match(world, trace))
 
 
+def tool_killed_anywhere(world, report, times):
+    """At a moment between its first breath and the end of a short run."""
+    args = ("--size", "tiny", "--steps", 40)
+    plain = run(world.demo("resnet", *args))
+    trace = world.path("anywhere.coop")
+    begin = time.monotonic()
+    run(world.coop_run(world.demo("resnet", *args), trace, "--evictor", "none"))
+    length, info = time.monotonic() - begin, world.info(trace)
+    for share in (0.8, 0.9, 0.97):   # so small a net has little to evict
+        budget = info["state_bytes"] + int(share * (info["peak"] - info["state_bytes"]))
+        whole = run(world.coop_run(world.demo("resnet", *args), trace, "--budget", budget))
+        if whole.code == 0:
+            break
+    found = difference(plain, whole)
+    report.check("the run that is killed evicts, and has the same bits", found is None and world.info(trace)["evictions"] > 0,
+                 found or "%d evictions" % world.info(trace)["evictions"])
+    seed = random.randrange(1 << 32)
+    moments, bad = random.Random(seed), []
+    print("# seed %d, a run takes %.1f s" % (seed, length), flush=True)
+    for number in range(times):
+        if os.path.exists(trace):
+            os.unlink(trace)
+        process = start(world, world.coop_run(world.demo("resnet", *args), trace, "--budget", budget))
+        time.sleep(moments.uniform(0, length))
+        trainers = descendants(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        lines = [line.rstrip("\n") for line in process.stdout]
+        errors = process.stderr.read()
+        status = [os.waitpid(pid, 0)[1] for pid in trainers[:1]]
+        # killed before it had started the script, or just when the script had printed its last line
+        found = difference(plain, Lines(lines, errors)) if trainers else None
+        found = found or (any(status) and "wait status %s" % status)
+        if os.path.exists(trace) and os.path.getsize(trace) > 0 and trainers:
+            found = found or world.check(trace)
+        if found:
+            bad.append("%d: %s %s" % (number, found, errors[-200:]))
+    report.check("tool killed at %d random moments: same bits, good traces" % times, not bad, "; ".join(bad[:3]))
+
+
 def training_killed(world, report, budget):
     trace = world.path("training-killed.coop")
     process = start(world, world.coop_run(world.demo("resnet", *ARGS), trace, "--budget", budget))
@@ -129,10 +170,14 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--python", required=True, help="interpreter that has torch")
     parser.add_argument("--keep", help="folder for the traces; else a temporary one")
+    parser.add_argument("--random", type=int, metavar="N", help="kill the tool at N random moments instead")
     options = parser.parse_args()
     world = World(options.build, options.python, options.keep)
     become_subreaper()
     report = Report("%s, torch %s" % (world.python, world.torch_version()))
+    if options.random:
+        tool_killed_anywhere(world, report, options.random)
+        return report.end()
     plain = run(world.demo("resnet", *ARGS))
     trace = world.path("none.coop")
     run(world.coop_run(world.demo("resnet", "--size", "small", "--steps", 3), trace, "--evictor", "none"))

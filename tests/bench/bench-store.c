@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "median.h"
 #include "../support/gen-events.h"
 #include "trace/store.h"
 
@@ -102,20 +103,6 @@ plain (const Run *run, const char *path)
   sqlite3_close (db);
   g_remove (path);
   return seconds;
-}
-
-static int
-compare (const void *a, const void *b)
-{
-  double x = *(const double *) a, y = *(const double *) b;
-  return x < y ? -1 : x > y;
-}
-
-static double
-median (double *values, guint n)
-{
-  qsort (values, n, sizeof *values, compare);
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 int

@@ -14,7 +14,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import traceback
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import tap
 
 COOP, GEN = (os.path.abspath(p) for p in sys.argv[1:3])
 
@@ -76,6 +78,8 @@ def test_query_forms(trace, tmp):
     assert rows == [["a", "b", "c", "d"], ["1", 'x,"y', "", "2.5"], ["1000", "z", "w", ""]], rows
     assert json.loads(done("query", "--json", trace, select)) == [
         {"a": 1, "b": 'x,"y', "c": None, "d": 2.5}, {"a": 1000, "b": "z", "c": "w", "d": None}]
+    odd = done("query", trace, "SELECT 'a' || char (10) || 'b' || char (27) || '[31m' || char (9) || 'é' AS t")
+    assert odd == "t\n---------------\na\\nb\\x1b[31m\\té\n", odd
     table = done("query", trace, select).splitlines()
     assert table == ["   a  b     c        d", "----  ----  ----  ----", '   1  x,"y  NULL   2.5', "1000  z     w     NULL"], table
     assert json.loads(done("query", "--json", trace, "SELECT 1 WHERE 0")) == []
@@ -165,22 +169,8 @@ def test_help(trace, tmp):
         assert f"coop {command}" in done(command, "--help") and "--json" in done(command, "--help")
 
 
-def main():
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    print(f"1..{len(tests)}")
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="coop info ") as tmp:
-        trace = os.path.join(tmp, "a run.coop")
-        subprocess.run([GEN, trace, "21", "9000"], check=True)
-        for i, (name, test) in enumerate(tests, 1):
-            try:
-                test(trace, tmp)
-                print(f"ok {i} {name}")
-            except Exception:
-                failed += 1
-                print(f"not ok {i} {name}")
-                print("".join("# " + line for line in traceback.format_exc().splitlines(True)))
-    return failed > 0
-
-
-sys.exit(main())
+with tempfile.TemporaryDirectory(prefix="coop info ") as shared:
+    made = os.path.join(shared, "a run.coop")
+    subprocess.run([GEN, made, "21", "9000"], check=True)
+    status = tap.main(globals(), made, folder=shared)
+sys.exit(status)

@@ -14,9 +14,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import tap
 
 COOP, TARGET = (os.path.abspath(p) for p in sys.argv[1:3])
 FOREVER = ["--events", "100000000", "--rate", "20000"]
@@ -85,7 +86,7 @@ def test_names(tmp):
     refused(run + ["--allocator", "merg"] + tail, "did you mean merge")
     refused(run + ["--set", "staleness_exponnet=1"] + tail, "did you mean staleness_exponent")
     refused(run + ["--set", "chain=unoin"] + tail, "did you mean union")
-    refused(run + ["--set", "groups=7"] + tail, "groups", "between 1 and 2")
+    refused(run + ["--set", "groups=7"] + tail, "groups", "between 1 and 6")
     refused(run + ["--set", "groups"] + tail, "KEY=VALUE")
     refused(run + ["--budgte", "1GB"] + tail, "did you mean --budget")
     refused(["rnu"], "did you mean run")
@@ -155,6 +156,71 @@ def test_unwritable(tmp):
     assert "no trace is written" in result.stderr and "trace            none" in result.stderr, result.stderr
 
 
+def test_read_only_folder(tmp):
+    if not may_mount():
+        return NO_MOUNTS
+    script = 'mount -t tmpfs -o ro none "$1" && "$2" run -o "$1"/x.coop -- "$3" --events 3000 --done'
+    result = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", tmp, COOP, TARGET], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and result.stdout == "done\n", result
+    assert "no trace is written" in result.stderr and "Read-only file system" in result.stderr, result.stderr
+    assert "trace            none" in result.stderr, result.stderr
+    return None
+
+
+def test_file_taken_away(tmp):
+    """Removed, moved, or another in its place while it is written: the script goes on, and that is said twice."""
+    def remove(trace):
+        os.remove(trace)
+
+    def move(trace):
+        os.rename(trace, trace + ".mine")
+
+    def replace(trace):
+        with open(trace + ".new", "w") as file:
+            file.write("mine")
+        os.rename(trace + ".new", trace)
+
+    for act in remove, move, replace:
+        folder = os.path.join(tmp, act.__name__)
+        os.mkdir(folder)
+        trace = os.path.join(folder, "t.coop")
+        process = subprocess.Popen([COOP, "run", "-o", trace, "--", TARGET, "--events", "60000", "--rate", "20000", "--done"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: events_of(trace) > 1000)
+        act(trace)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0 and out == "done\n", (act, out, err)
+        assert "the trace is incomplete: the file was removed or moved while it was written; the script goes on" in err, err
+        assert os.listdir(folder) == {remove: [], move: ["t.coop.mine"], replace: ["t.coop"]}[act], (act, os.listdir(folder))
+        if act is replace:
+            assert "events are not in it" in err and open(trace).read() == "mine", err
+        else:
+            assert f"trace            none: {trace} is not there any more" in err, err
+        if act is move:
+            info = json.loads(coop("info", "--json", trace + ".mine").stdout)
+            assert info["events"] > 1000 and info["lost_events"] >= 50000 and "removed or moved" in info["meta"]["trace_error"], info
+
+
+def test_looked_at_while_it_is_written(tmp):
+    """Whatever looks at all of a trace sees one moment of it: nothing is wrong with a run that goes on."""
+    trace = os.path.join(tmp, "t.coop")
+    process = subprocess.Popen([COOP, "run", "-o", trace, "--", TARGET, *FOREVER], stderr=subprocess.DEVNULL)
+    try:
+        for n in range(4):
+            wait_until(lambda: events_of(trace) > 3000 * (n + 1))
+            result = coop("check", trace)
+            assert result.returncode == 0 and "nothing wrong" in result.stdout, result
+            folder = os.path.join(tmp, f"csv{n}")
+            assert coop("export", trace, "--to", "csv", "-o", folder).returncode == 0
+            with open(os.path.join(folder, "event.csv")) as file:
+                rows = sum(1 for _ in file) - 1
+            with open(os.path.join(folder, "stat.csv")) as file:
+                assert f"events,{rows}\n" in file.read(), rows
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+
+
 def test_no_space(tmp):
     """The file cannot grow: training goes on, the loss is said, and what is in the file can be read."""
     trace = os.path.join(tmp, "t.coop")
@@ -167,6 +233,7 @@ def test_no_space(tmp):
                             preexec_fn=limit)
     assert result.returncode == 0 and result.stdout == "done\n", result
     assert "the trace is incomplete" in result.stderr, result.stderr
+    assert re.search(r"^  trace +\S+t.coop, incomplete: \d+ events are not in it$", result.stderr, re.M), result.stderr
     all_accounted_for(trace, 140000, result.stderr)
 
 
@@ -350,6 +417,30 @@ def test_flags_are_in_the_trace(tmp):
     assert rows["evictor"] == rows["stress"] == "flag" and rows["budget"] == "initial", rows
 
 
+def test_limits_of_the_trace(tmp):
+    refused(("run", "--trace-limit", "1MiB", "--", TARGET), "--trace-limit", "at least 16MiB")
+    refused(("run", "--trace-limit", "much", "--", TARGET), "--trace-limit", "nor")
+    refused(("run", "--trace-detail", "some", "--", TARGET), "full, blocks, summary")
+    for detail in ("blocks", "summary"):
+        trace = os.path.join(tmp, detail + ".coop")
+        result = coop("run", "--trace-detail", detail, "-o", trace, "--", TARGET, "--events", "20000")
+        assert result.returncode == 0, result.stderr
+        assert "nothing wrong" in coop("check", trace).stdout
+        with sqlite3.connect(trace) as db:
+            assert db.execute("SELECT count(*) FROM op").fetchone() == (0,)
+            assert (db.execute("SELECT count(*) FROM block").fetchone()[0] > 0) == (detail == "blocks")
+        info = json.loads(coop("info", "--json", trace).stdout)
+        assert info["operators"] > 1000 and info["evictions"] > 100, info
+        assert "--trace-detail" in coop("replay", trace).stderr
+    trace = os.path.join(tmp, "limited.coop")
+    result = coop("run", "--trace-limit", "16MiB", "-o", trace, "--", TARGET, "--events", "300000")
+    assert result.returncode == 0 and result.stderr.count("keeps the latest events") == 1, result.stderr
+    assert os.path.getsize(trace) <= 16 << 20
+    assert "nothing wrong" in coop("check", trace).stdout
+    assert "TRIMMED" in coop("info", trace).stdout
+    assert "--trace-limit" in coop("replay", trace).stderr
+
+
 def test_help(tmp):
     for args in (["--help"], ["run", "--help"], ["collect", "--help"], ["attach", "--help"]):
         result = coop(*args)
@@ -398,21 +489,4 @@ def test_attach(tmp):
     refused(["attach", "x"], "number of one process")
 
 
-def main():
-    tests = [(name[5:], test) for name, test in sorted(globals().items()) if name.startswith("test_")]
-    failed = 0
-    print(f"1..{len(tests)}")
-    for number, (name, test) in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory(prefix="coop-run-") as tmp:
-            try:
-                skip = test(tmp)
-                print(f"ok {number} {name}" + (f" # {skip}" if skip else ""), flush=True)
-            except Exception:
-                failed += 1
-                print(f"not ok {number} {name}")
-                for line in traceback.format_exc().splitlines():
-                    print(f"# {line}", flush=True)
-    return failed != 0
-
-
-sys.exit(main())
+sys.exit(tap.main(globals()))

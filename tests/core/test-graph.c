@@ -348,6 +348,28 @@ test_versions (void)
 }
 
 /* The pointer leaves: pinned for good, and what depends on it too. KEEP leaves dependents alone. */
+/* Written together: w, a of w, b of a. What w's change makes constant is overwritten by the same operator, and so
+ * on: c of b is brought back before, though no step of that is seen until the one before is done. */
+static void
+test_overwritten_in_turn (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *w = ref_host_constant (host, K, COOP_KIND_STATE, 1);
+  RefStorage *a = ref_make (host, K, 5, 1, w), *b = ref_make (host, K, 5, 1, a), *c = ref_make (host, K, 5, 1, b);
+  RefStorage *d = ref_make (host, K, 5, 1, c);
+  ref_host_stress (host);
+  RefOp op = { .input = { w, a, b }, .n_inputs = 3, .name = 7, .once = true,
+               .use = { COOP_USE_WRITE | COOP_USE_STATE, COOP_USE_WRITE, COOP_USE_WRITE } };
+  g_assert_true (ref_host_run (host, &op, NULL));
+  g_assert_cmpint (c->tensor->pin, ==, COOP_PIN_CONSTANT);
+  g_assert_cmpint (d->tensor->pin, ==, COOP_PIN_NONE);
+  ref_host_stress (host);
+  g_assert_true (ref_host_read (host, c));
+  g_assert_true (ref_host_read (host, d));
+  drop (host, 5, w, a, b, c, d);
+  ref_host_free (host);
+}
+
 static void
 test_escape (void)
 {
@@ -426,6 +448,7 @@ main (int argc, char **argv)
   g_test_add_func ("/core/graph/scratch", test_scratch);
   g_test_add_func ("/core/graph/becomes-state", test_becomes_state);
   g_test_add_func ("/core/graph/versions", test_versions);
+  g_test_add_func ("/core/graph/overwritten-in-turn", test_overwritten_in_turn);
   g_test_add_func ("/core/graph/escape", test_escape);
   g_test_add_func ("/core/graph/not-recorded", test_not_recorded);
   g_test_add_func ("/core/graph/outputs", test_outputs);

@@ -411,6 +411,87 @@ test_free_all (void)
   coop_engine_free_all (NULL);
 }
 
+/* Two threads: one overwrites x in place while the other needs what x held, to make `reads` again. */
+static void
+test_overwritten_by_another_thread (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 10, 0), *reads = ref_make (host, K, 1, 1, x);
+  ref_host_stress (host);
+  g_assert_true (ref_host_read (host, x));
+  RefOp writes = { .input = { x }, .use = { COOP_USE_WRITE }, .n_inputs = 1, .name = 7 };
+  RefOp wants = { .input = { reads }, .n_inputs = 1, .name = 8 };
+  RefCall a, b;
+  ref_host_begin (host, &a, &writes);
+  a.call.thread = &a;
+  g_assert_true (ref_host_prepare (host, &a));
+  ref_host_begin (host, &b, &wants);
+  b.call.thread = &b;
+  g_assert_cmpint (ref_host_advance (host, &b, 9), ==, COOP_STEP_WAIT);
+  g_assert_cmpint (ref_host_advance (host, &b, 9), ==, COOP_STEP_WAIT);
+  g_assert_true (ref_host_finish (host, &a, NULL));
+  g_assert_true (ref_host_prepare (host, &b));   /* by way of what x was; the host compares the bits */
+  g_assert_true (ref_host_finish (host, &b, NULL));
+  drop (host, 2, x, reads);
+  ref_host_free (host);
+}
+
+/* The other way round: it is being read when the operator comes to overwrite it; and an operator of the same thread,
+ * inside of which that would be, does not wait for itself. */
+static void
+test_read_by_another_thread (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 10, 0), *reads = ref_make (host, K, 1, 1, x);
+  ref_host_stress (host);
+  g_assert_true (ref_host_read (host, x));
+  RefOp writes = { .input = { x }, .use = { COOP_USE_WRITE }, .n_inputs = 1, .name = 7 };
+  RefOp wants = { .input = { reads }, .n_inputs = 1, .name = 8 };
+  RefCall a, b;
+  CoopReplay step;
+  ref_host_begin (host, &b, &wants);
+  b.call.thread = &b;
+  g_assert_cmpint (coop_engine_next (host->engine, &b.call, &step), ==, COOP_STEP_REPLAY);
+  ref_host_begin (host, &a, &writes);
+  a.call.thread = &b;
+  g_assert_cmpint (ref_host_advance (host, &a, 1), ==, COOP_STEP_READY);
+  ref_host_abort (host, &a);
+  ref_host_begin (host, &a, &writes);
+  a.call.thread = &a;
+  g_assert_cmpint (ref_host_advance (host, &a, 1), ==, COOP_STEP_WAIT);
+  ref_host_abort (host, &b);
+  g_assert_cmpint (ref_host_advance (host, &a, 1), ==, COOP_STEP_READY);
+  g_assert_true (ref_host_finish (host, &a, NULL));
+  drop (host, 2, x, reads);
+  ref_host_free (host);
+}
+
+/* What a rematerialization uses up is not there for another thread meanwhile. */
+static void
+test_used_up_by_another_thread (void)
+{
+  RefHost *host = host_new (64 * K);
+  RefStorage *x = ref_make (host, K, 10, 0), *reads = ref_make (host, K, 1, 1, x);
+  ref_write (host, x, COOP_USE_WRITE, 10);
+  ref_host_stress (host);
+  RefOp newer = { .input = { x }, .n_inputs = 1, .name = 7 }, older = { .input = { reads }, .n_inputs = 1, .name = 8 };
+  RefCall a, b;
+  CoopReplay step;
+  ref_host_begin (host, &a, &newer);
+  a.call.thread = &a;
+  g_assert_cmpint (ref_host_advance (host, &a, 1), ==, COOP_STEP_REPLAY);   /* the old version is borrowed */
+  g_assert_cmpint (coop_engine_next (host->engine, &a.call, &step), ==, COOP_STEP_REPLAY);
+  g_assert_false (step.copy[0]);
+  ref_host_begin (host, &b, &older);
+  b.call.thread = &b;
+  g_assert_cmpint (ref_host_advance (host, &b, 9), ==, COOP_STEP_WAIT);
+  ref_host_abort (host, &a);
+  g_assert_true (ref_host_prepare (host, &b));
+  g_assert_true (ref_host_finish (host, &b, NULL));
+  drop (host, 2, x, reads);
+  ref_host_free (host);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -430,5 +511,8 @@ main (int argc, char **argv)
   g_test_add_func ("/core/graph/unknown-outputs", test_unknown_outputs);
   g_test_add_func ("/core/graph/many", test_many);
   g_test_add_func ("/core/graph/free-all", test_free_all);
+  g_test_add_func ("/core/graph/overwritten-by-another-thread", test_overwritten_by_another_thread);
+  g_test_add_func ("/core/graph/read-by-another-thread", test_read_by_another_thread);
+  g_test_add_func ("/core/graph/used-up-by-another-thread", test_used_up_by_another_thread);
   return g_test_run ();
 }

@@ -261,6 +261,15 @@ make_class (RefHost *host, uint64_t name, CoopOpClass op_class, uint64_t bytes, 
   return out;
 }
 
+/* In KiB. Drops all. */
+static void
+lie_at (RefHost *host, unsigned n, RefStorage **s, const unsigned *want)
+{
+  for (unsigned i = 0; i < n; i++)
+    g_assert_cmpuint (s[i]->addr, ==, want[i] * K);
+  drop_all (host, n, s);
+}
+
 /* Two groups: expensive from the low end, cheap from the high end of the budget; what was measured
  * overrules the class. */
 static void
@@ -279,9 +288,45 @@ test_groups (void)
   s[5] = make_class (host, 13, COOP_CLASS_CHEAP, 2 * K, K);
   s[6] = ref_host_constant (host, 2 * K, COOP_KIND_OTHER, 1);   /* no operator: cheap */
   static const unsigned want[] = { 0, 30, 2, 28, 26, 4, 24 };
-  for (unsigned i = 0; i < 7; i++)
-    g_assert_cmpuint (s[i]->addr, ==, want[i] * K);
-  drop_all (host, 7, s);
+  lie_at (host, 7, s, want);
+}
+
+/* Four groups: two regions of 16 KiB; in the second the expensive end is on the right. A class stays
+ * where it was until that is full, and a block may reach out of its region by half. */
+static void
+test_four_groups (void)
+{
+  CoopPolicy policy = plain (32 * K, COOP_EVICTOR_COOP);
+  policy.v[COOP_PARAM_GROUPS].i = 5; /* as 4 */
+  policy.v[COOP_PARAM_DENSITY].d = 0;
+  RefHost *host = host_under (64 * K, &policy);
+  RefStorage *s[8];
+  s[0] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 6 * K, 1);
+  s[1] = make_class (host, 12, COOP_CLASS_CHEAP, 6 * K, 1);
+  s[2] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 3 * K, 1);
+  s[3] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 4 * K, 1); /* 1 KiB is left: on to the second */
+  s[4] = make_class (host, 12, COOP_CLASS_CHEAP, 4 * K, 1);     /* the left end of the second */
+  s[5] = make_class (host, 11, COOP_CLASS_EXPENSIVE, K, 1);     /* stays there, though the first has room */
+  s[6] = make_class (host, 12, COOP_CLASS_CHEAP, 2 * K, 1);
+  s[7] = make_class (host, 12, COOP_CLASS_CHEAP, 5 * K, 1);
+  static const unsigned want[] = { 0, 10, 6, 28, 16, 27, 20, 22 };
+  lie_at (host, 8, s, want);
+}
+
+/* Of two blocks at the border of two regions, one reaches over it by half and one would by more. */
+static void
+test_groups_border (void)
+{
+  CoopPolicy policy = plain (16 * K, COOP_EVICTOR_COOP);
+  policy.v[COOP_PARAM_GROUPS].i = 4;
+  policy.v[COOP_PARAM_DENSITY].d = 0;
+  RefHost *host = host_under (64 * K, &policy);
+  RefStorage *s[3];
+  s[0] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 6 * K, 1);
+  s[1] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 4 * K, 1); /* [6, 10): 2 of 4 KiB inside [0, 8) */
+  s[2] = make_class (host, 11, COOP_CLASS_EXPENSIVE, 2 * K, 1); /* the right end of the second region */
+  static const unsigned want[] = { 0, 6, 14 };
+  lie_at (host, 3, s, want);
 }
 
 /* Small blocks live below a line that windows never cross, and spill over when it is full. */
@@ -408,6 +453,8 @@ main (int argc, char **argv)
   g_test_add_func ("/core/memory/victim-changes", test_victim_changes);
   g_test_add_func ("/core/memory/fragmentation", test_fragmentation);
   g_test_add_func ("/core/memory/groups", test_groups);
+  g_test_add_func ("/core/memory/groups/four", test_four_groups);
+  g_test_add_func ("/core/memory/groups/border", test_groups_border);
   g_test_add_func ("/core/memory/small", test_small);
   g_test_add_func ("/core/memory/budget-moves", test_budget_moves);
   g_test_add_func ("/core/memory/small-comes-later", test_small_comes_later);

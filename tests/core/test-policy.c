@@ -49,6 +49,8 @@ test_presets (void)
     [COOP_EVICTOR_DTE] = { 1, 1, 1, COOP_CHAIN_UNION, 1, 1 },
     [COOP_EVICTOR_SIZE] = { 0, 0, 1, COOP_CHAIN_NONE, 0, 1 },
     [COOP_EVICTOR_RANDOM] = { 0, 0, 0, COOP_CHAIN_NONE, 0, 1 },
+    [COOP_EVICTOR_COOP_CLASS] = { 1, 1, 0, COOP_CHAIN_UNION, 0, 2 },
+    [COOP_EVICTOR_COOP_PLUS] = { 1, 1, 1, COOP_CHAIN_UNION, 0, 1 },
   };
   for (int i = 0; i < COOP_N_EVICTORS; i++)
     {
@@ -118,7 +120,7 @@ test_values (void)
     { COOP_PARAM_BUDGET, "257 TiB", COOP_PARSE_RANGE, 0 },
     { COOP_PARAM_BUDGET, "256 TiB", COOP_PARSE_OK, 256 * COOP_TIB },
     { COOP_PARAM_GROUPS, "2", COOP_PARSE_OK, 2 },
-    { COOP_PARAM_GROUPS, "3", COOP_PARSE_RANGE, 0 },
+    { COOP_PARAM_GROUPS, "7", COOP_PARSE_RANGE, 0 },
     { COOP_PARAM_GROUPS, "-1", COOP_PARSE_RANGE, 0 },
     { COOP_PARAM_GROUPS, "1.5", COOP_PARSE_SYNTAX, 0 },
     { COOP_PARAM_GROUPS, "two", COOP_PARSE_SYNTAX, 0 },
@@ -209,7 +211,7 @@ static void
 test_clamp (void)
 {
   CoopValue v = coop_param_clamp (COOP_PARAM_GROUPS, (CoopValue) { .i = 99 });
-  g_assert_cmpint (v.i, ==, 2);
+  g_assert_cmpint (v.i, ==, 6);
   v = coop_param_clamp (COOP_PARAM_GROUPS, (CoopValue) { .i = -99 });
   g_assert_cmpint (v.i, ==, 1);
   v = coop_param_clamp (COOP_PARAM_DENSITY, (CoopValue) { .d = NAN });

@@ -218,6 +218,72 @@ test_shadow_random (void)
   assert_disjoint (live);
 }
 
+/* Pages change places at random, as the allocator moves them: every byte goes along, and what they left
+ * is empty. */
+static void
+test_pages_move (void)
+{
+  enum { PAGE = 65536, N = 64 };
+  CoopArena *arena = coop_arena_new (2 * N * PAGE);
+  CoopPages *pages = coop_pages_new (arena, PAGE);
+  CoopPagesCount count;
+  int at[N], owner[2 * N];
+  memset (owner, -1, sizeof owner);
+  for (int i = 0; i < N; i++)
+    {
+      at[i] = i;
+      owner[i] = i;
+      memset (coop_arena_addr (arena, (guint64) i * PAGE), i + 1, PAGE);
+    }
+  for (int step = 0; step < 2000; step++)
+    {
+      int i = g_test_rand_int_range (0, N), to = g_test_rand_int_range (0, 2 * N);
+      if (owner[to] >= 0)
+        continue;
+      g_assert_true (coop_pages_move (pages, (guint64) at[i] * PAGE, (guint64) to * PAGE, PAGE));
+      owner[at[i]] = -1;
+      owner[to] = i;
+      at[i] = to;
+    }
+  for (int p = 0; p < 2 * N; p++)
+    for (int b = 0; b < PAGE; b += 4096)
+      g_assert_cmpint (((guint8 *) coop_arena_addr (arena, (guint64) p * PAGE))[b], ==, owner[p] + 1);
+  /* several at once, from as many mappings */
+  int lo = 0;
+  while (owner[lo] < 0 || owner[lo + 1] < 0)
+    lo++;
+  guint8 first = *(guint8 *) coop_arena_addr (arena, (guint64) lo * PAGE);
+  int hi = 0;
+  while (owner[hi] >= 0 || owner[hi + 1] >= 0)
+    hi++;
+  g_assert_true (coop_pages_move (pages, (guint64) lo * PAGE, (guint64) hi * PAGE, 2 * PAGE));
+  g_assert_cmpint (*(guint8 *) coop_arena_addr (arena, (guint64) hi * PAGE), ==, first);
+  coop_pages_count (pages, &count);
+  g_assert_cmpuint (count.refused, ==, 0);
+  g_assert_cmpuint (count.bytes % PAGE, ==, 0);
+  g_assert_cmpuint (count.ns, >, 0);
+  coop_pages_free (pages);
+}
+
+/* Where mappings run short the page is given back, not moved; the process keeps what it needs. */
+static void
+test_pages_limit (void)
+{
+  enum { PAGE = 4096, N = 256 };
+  CoopArena *arena = coop_arena_new (2 * N * PAGE);
+  CoopPages *pages = coop_pages_new (arena, PAGE);
+  CoopPagesCount count;
+  coop_pages_limit (pages, 8);   /* this process has more already */
+  memset (coop_arena_addr (arena, 0), 7, PAGE);
+  g_assert_false (coop_pages_move (pages, 0, (guint64) N * PAGE, PAGE));
+  g_assert_cmpint (*(guint8 *) coop_arena_addr (arena, 0), ==, 0);
+  g_assert_cmpint (*(guint8 *) coop_arena_addr (arena, (guint64) N * PAGE), ==, 0);
+  coop_pages_count (pages, &count);
+  g_assert_cmpuint (count.refused, ==, 1);
+  g_assert_cmpuint (count.moves, ==, 0);
+  coop_pages_free (pages);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -226,6 +292,8 @@ main (int argc, char **argv)
   g_test_add_func ("/arena/trim", test_arena_trim);
   g_test_add_func ("/arena/huge", test_arena_huge);
   g_test_add_func ("/arena/fork", test_arena_fork);
+  g_test_add_func ("/pages/move", test_pages_move);
+  g_test_add_func ("/pages/limit", test_pages_limit);
   g_test_add_func ("/shadow/owner", test_shadow_owner);
   g_test_add_func ("/shadow/untouchable", test_shadow_untouchable);
   g_test_add_func ("/shadow/mappings", test_shadow_mappings);

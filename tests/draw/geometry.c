@@ -168,6 +168,40 @@ test_lookup (void)
     }
 }
 
+/* What lies under the pointer stays there, all is within the extent, and the way back is the same. */
+static void
+test_zoom (void)
+{
+  for (int i = 0; i < ROUNDS; i++)
+    {
+      CoopMapView full = random_view (random_bytes ()), view = full;
+      double x = g_test_rand_int_range (0, full.width), y = g_test_rand_int_range (0, full.height);
+      guint64 before, after;
+      int level = g_test_rand_int_range (1, 12);
+      if (!coop_map_addr_at (&full, x, y, &before))
+        continue;
+      coop_map_zoom (&view, level, coop_map_zoom_from (&full, level, x, y));
+      double unit = view.bytes_per_pixel;
+      g_assert_cmpfloat (unit * (1 << view.zoom), ==, full.bytes_per_pixel);
+      g_assert_cmpuint (view.from % (guint64) unit, ==, 0);
+      g_assert_cmpuint (view.from + view.bytes, <=, full.bytes);
+      g_assert_cmpuint (view.rows, ==, full.rows);
+      if (view.zoom == level && coop_map_zoom_from (&full, level, x, y) == view.from)
+        {
+          g_assert_true (coop_map_addr_at (&view, x, y, &after));
+          g_assert_cmpuint (after, ==, before);
+        }
+      /* one row down by hand is one row of bytes */
+      guint64 row = (guint64) unit * (guint64) view.width;
+      guint64 panned = coop_map_pan_from (&view, 0, -(view.row_height + view.gap));
+      g_assert_cmpuint (panned, ==, view.from + row);
+      coop_map_zoom (&view, 0, 0);
+      g_assert_cmpmem (&view.bytes, sizeof view.bytes, &full.bytes, sizeof full.bytes);
+      g_assert_cmpfloat (view.bytes_per_pixel, ==, full.bytes_per_pixel);
+      g_assert_cmpuint (view.from, ==, 0);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -178,5 +212,6 @@ main (int argc, char **argv)
   g_test_add_func ("/draw/geometry/round-trip", test_round_trip);
   g_test_add_func ("/draw/geometry/rects-tile", test_rects_tile);
   g_test_add_func ("/draw/geometry/lookup", test_lookup);
+  g_test_add_func ("/draw/geometry/zoom", test_zoom);
   return g_test_run ();
 }

@@ -10,16 +10,20 @@
 /* ---- the oracle ---- */
 
 typedef struct {
-  gboolean any, used, pinned, begins, ends;
+  gboolean any, used, pinned, pending, begins, ends;
   guint kind, mark, age;
 } Column;
 
 static gboolean
 same_class (const CoopDrawPiece *a, const CoopDrawPiece *b)
 {
+  gboolean void_a = !a->used && a->kind == COOP_KIND_UNMANAGED, void_b = !b->used && b->kind == COOP_KIND_UNMANAGED;
+  if (void_a || void_b)
+    return void_a && void_b;
   if (a->used != b->used || a->mark != b->mark)
     return FALSE;
-  return !a->used || (a->kind == b->kind && !a->pin == !b->pin);
+  return !a->used || (a->kind == b->kind && !a->pin == !b->pin
+                      && (a->pin == COOP_PIN_PENDING) == (b->pin == COOP_PIN_PENDING));
 }
 
 static Column
@@ -30,7 +34,8 @@ look (const CoopDrawPiece *pieces, guint n, guint64 from, guint64 to, guint64 un
   for (guint i = 0; i < n; i++)
     {
       guint64 end = pieces[i].addr + pieces[i].bytes, bytes = 0, ages = 0;
-      gboolean wide = (end - 1) / unit - pieces[i].addr / unit >= 4;
+      gboolean nothing = !pieces[i].used && pieces[i].kind == COOP_KIND_UNMANAGED;
+      gboolean wide = !nothing && (end - 1) / unit - pieces[i].addr / unit >= 4;
       column.begins |= wide && pieces[i].addr / unit == from / unit;
       column.ends |= wide && (end - 1) / unit == from / unit;
       for (guint j = 0; j < n; j++)
@@ -44,9 +49,10 @@ look (const CoopDrawPiece *pieces, guint n, guint64 from, guint64 to, guint64 un
       if (bytes > most && pieces[i].addr < to && end > from)
         {
           most = bytes;
-          column.any = TRUE;
+          column.any = !nothing;
           column.used = pieces[i].used;
           column.pinned = pieces[i].used && pieces[i].pin;
+          column.pending = pieces[i].pin == COOP_PIN_PENDING;
           column.kind = pieces[i].kind;
           column.mark = pieces[i].mark;
           column.age = (guint) (ages / bytes);
@@ -74,7 +80,7 @@ expected_color (const CoopMapView *view, Column column, int x, int line, int y, 
   if (column.any && column.used)
     {
       guint32 base = color;
-      if (column.pinned && (x + line) % 6 < 2)
+      if (column.pinned && (column.pending ? x + 6000 - line : x + line) % 6 < 2)
         color = coop_map_hatch (base, contrast);
       if (column.begins)
         color = coop_map_edge (base, dark);
@@ -108,7 +114,8 @@ compare (const CoopMapView *view, GArray *array)
   for (int row = 0; row <= view->height / pitch; row++)
     for (int x = 0; x < view->width; x++)
       {
-        guint64 from = ((guint64) row * view->width + x) * unit, to = MIN (from + unit, view->bytes);
+        guint64 from = view->from + ((guint64) row * view->width + x) * unit;
+        guint64 to = MIN (from + unit, view->from + view->bytes);
         Column column = { 0 };
         if (row < view->rows && from < to)
           column = look (pieces, array->len, from, to, unit);
@@ -121,7 +128,7 @@ compare (const CoopMapView *view, GArray *array)
             guint32 color = expected_color (view, column, x, line, y, h);
             if (y >= view->row_height)
               color = coop_map_ink (COOP_INK_PAGE, view->dark, view->contrast);
-            else if (row < view->rows && view->budget > 0 && view->budget < view->bytes
+            else if (row < view->rows && view->budget > 0 && view->budget < view->from + view->bytes
                      && view->budget / unit == from / unit)
               color = coop_map_ink (COOP_INK_WARN, view->dark, view->contrast);
             guint32 got = ((guint32 *) (gpointer) ((char *) pixels + stride * (gsize) line))[x];
@@ -148,6 +155,8 @@ test_oracle (void)
       view.row_height = g_test_rand_int_range (1, 25);
       coop_map_layout (&view);
       g_autoptr (GArray) pieces = random_pieces (bytes, MAX (1, bytes / 60), MAX (1, most / 16), TRUE);
+      compare (&view, pieces);
+      coop_map_zoom (&view, g_test_rand_int_range (0, 5), (guint64) g_test_rand_int_range (0, (gint32) bytes));
       compare (&view, pieces);
     }
 }
@@ -217,16 +226,43 @@ static void
 test_swatch (void)
 {
   guint32 pixels[16][24];
-  coop_map_swatch (COOP_KIND_GRADIENT, true, false, false, true, false, pixels[0], 24, 16,
+  coop_map_swatch (COOP_KIND_GRADIENT, true, COOP_PIN_NONE, false, true, false, pixels[0], 24, 16,
                    sizeof pixels[0]);
   for (int y = 0; y < 16; y++)
     for (int x = 0; x < 24; x++)
       g_assert_cmphex (pixels[y][x], ==, coop_map_kind_color (COOP_KIND_GRADIENT, true, false));
-  coop_map_swatch (COOP_KIND_UNKNOWN, false, false, false, false, false, pixels[0], 24, 16,
+  coop_map_swatch (COOP_KIND_UNKNOWN, false, COOP_PIN_NONE, false, false, false, pixels[0], 24, 16,
                    sizeof pixels[0]);
   g_assert_cmphex (pixels[8][0], ==, coop_map_ink (COOP_INK_OUTLINE, false, false));
   g_assert_cmphex (pixels[8][12], ==, coop_map_ink (COOP_INK_HOLE, false, false));
   g_assert_cmphex (pixels[8][23], ==, coop_map_ink (COOP_INK_OUTLINE, false, false));
+}
+
+/* Addresses that no memory backs are the page, without an outline, whatever mark they carry; freed blocks
+ * that wait are hatched the other way. */
+static void
+test_void_and_pending (void)
+{
+  CoopDrawPiece pieces[] = {
+    { 0, 60, 0, COOP_KIND_UNMANAGED, COOP_PIN_NONE, 0, COOP_MARK_LARGEST },
+    { 60, 60, 1, COOP_KIND_STATE, COOP_PIN_PENDING, 0, 0 },
+    { 120, 60, 1, COOP_KIND_STATE, COOP_PIN_CONSTANT, 0, 0 },
+  };
+  CoopMapView view = { .bytes = 180, .width = 180, .height = 24, .row_height = 24 };
+  guint32 pixels[24][180], page = coop_map_ink (COOP_INK_PAGE, false, false);
+  guint32 blue = coop_map_kind_color (COOP_KIND_STATE, false, false), dark = coop_map_hatch (blue, false);
+  g_assert_true (coop_draw_is_void (&pieces[0]) && !coop_draw_is_hole (&pieces[0]) && !coop_draw_is_void (&pieces[1]));
+  coop_map_layout (&view);
+  coop_map_raster (&view, pieces, 3, pixels[0], sizeof pixels[0]);
+  for (int y = 0; y < 24; y++)
+    for (int x = 0; x < 60; x++)
+      g_assert_cmphex (pixels[y][x], ==, page);
+  for (int y = 0; y < 24; y++)
+    for (int x = 1; x < 60; x++)
+      {
+        g_assert_cmphex (pixels[y][60 + x], ==, (60 + x + 24 - y) % 6 < 2 ? dark : blue);
+        g_assert_cmphex (pixels[y][120 + x], ==, (120 + x + y) % 6 < 2 ? dark : blue);
+      }
 }
 
 static double
@@ -266,6 +302,7 @@ main (int argc, char **argv)
   g_test_add_func ("/draw/raster/oracle", test_oracle);
   g_test_add_func ("/draw/raster/kinds-differ-in-grey", test_kinds_differ_in_grey);
   g_test_add_func ("/draw/raster/swatch", test_swatch);
+  g_test_add_func ("/draw/raster/void-and-pending", test_void_and_pending);
   g_test_add_func ("/draw/raster/million", test_million);
   return g_test_run ();
 }

@@ -5,19 +5,23 @@
 Usage: commands.py COOP FIXTURES. Prints TAP.
 """
 import csv
+import gzip
 import json
+import math
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 import xml.dom.minidom
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import tap
 
 COOP, FIXTURES = (os.path.abspath(p) for p in sys.argv[1:3])
 UNET = os.path.join(FIXTURES, "oracle", "unet.jsonl.gz")
+PROGRAMS = os.path.join(FIXTURES, "..", "..", "data", "programs")
 BERT = os.path.join(FIXTURES, "oracle", "bert_large.jsonl.gz")
 
 # A makes 1 KiB for 10 ns, B doubles it for 20, C needs both.
@@ -77,6 +81,26 @@ def test_replay_says_what_was_worked_out(tmp):
     assert "finished" in done("replay", path)
 
 
+def test_moves_take_time(tmp):
+    program = os.path.join(PROGRAMS, "resnet50.jsonl.gz")   # bandwidth 2e12, launch 5000
+    out = json.loads(done("replay", program, "--json", "--ratio", "0.4"))
+    assert out["moves"] > 20 and out["result"] == "ok", out
+    assert abs(out["move_ns"] - (5000 * out["moves"] + out["moved_bytes"] / 1000)) <= out["moves"], out
+    assert abs(out["overhead"] - (out["cost_ns"] + out["move_ns"]) / out["plain_ns"]) < 1e-12, out
+    again = os.path.join(tmp, "again.jsonl")
+    done("import", program, "-o", again)
+    assert json.loads(done("replay", again, "--json", "--ratio", "0.4")) == out
+    # without a machine nothing is known of a copy
+    with open(again) as f:
+        first, rest = f.readline(), f.read()
+    meta = json.loads(first)
+    assert meta["meta"].pop("machine")["bandwidth"] == 2e12
+    with open(again, "w") as f:
+        f.write(json.dumps(meta) + "\n" + rest)
+    out = json.loads(done("replay", again, "--json", "--ratio", "0.4", "--set", "copy_rate=1000"))
+    assert out["moves"] > 20 and out["move_ns"] == 0 and out["overhead"] == out["cost_ns"] / out["plain_ns"], out
+
+
 def test_replay_that_fails(tmp):
     result = coop("replay", small(tmp), "--budget", "2KiB", "--json")
     assert result.returncode == 1 and result.stderr == "", result
@@ -103,6 +127,49 @@ def test_replay_writes_a_trace(tmp):
     assert rows(trace, events) == first
 
 
+def test_replay_is_the_same_every_time(tmp):
+    lines = []
+    for name in ("a", "b"):
+        trace, export = os.path.join(tmp, name + ".coop"), os.path.join(tmp, name + ".jsonl")
+        done("replay", UNET, "--ratio", "0.5", "-o", trace)
+        done("export", trace, "--to", "jsonl", "-o", export)
+        with open(export) as f:
+            lines.append(f.read())
+        time.sleep(0.01)
+    assert len(lines[0]) > 100000 and lines[0] == lines[1]
+
+
+def typed(text, *args):
+    return subprocess.run([COOP, "replay", *map(str, args), "--pause-each"], input=text, capture_output=True, text=True,
+                          timeout=100)
+
+
+def test_pause_each(tmp):
+    path = small(tmp)
+    whole = typed("\n" * 200, path)
+    assert whole.returncode == 0 and "finished" in whole.stdout, whole
+    lines = [line for line in whole.stdout.splitlines() if "largest hole" in line]
+    numbers = [int(line.split()[0]) for line in lines]
+    assert len(lines) > 10 and numbers == sorted(set(numbers)) and numbers == list(range(numbers[0], numbers[-1] + 1))
+    third = typed("3\nq\n", path)   # the first, and the third after it
+    assert third.stdout.splitlines() == [lines[0], lines[3]] and third.returncode == 0, third
+    evict = typed("evict\nq\n", path, "--set", "stress=1")
+    assert evict.stdout.splitlines()[0] == lines[0] and "evict" in evict.stdout.splitlines()[1], evict.stdout
+    assert "the kind of an event" in typed("nonsense\nq\n", path).stderr
+    assert typed("", path).stdout.splitlines() == lines[:1]   # no input left is the end
+    refused("replay", path, "--pause-each", "--json", code=2, says="--pause-each")
+
+
+def test_programs_that_come_with_it(tmp):
+    names = sorted(n for n in os.listdir(PROGRAMS) if n.endswith(".gz"))
+    assert len(names) == 11, names
+    for name in names:
+        with gzip.open(os.path.join(PROGRAMS, name), "rt") as f:
+            meta = json.loads(f.readline())["meta"]
+        out = json.loads(done("replay", os.path.join(PROGRAMS, name), "--json", "--set", "hold=0"))
+        assert (out["peak"], out["operators"], out["plain_ns"]) == (meta["peak"], meta["ops"], meta["total_ns"]), out
+
+
 def test_wrong_use(tmp):
     path = small(tmp)
     refused("replay", code=2, says="give one program")
@@ -120,7 +187,7 @@ def test_wrong_use(tmp):
     refused("sweep", path, "-o", path, code=1, says=path)
     refused("merge", path, "-o", os.path.join(tmp, "m.db"), code=1, says=path)
     refused("report", path, "-o", tmp, code=1, says=path)
-    refused("export", path, "--to", "pdf", code=2, says="there is: program")
+    refused("export", path, "--to", "pdf", code=2, says="unknown format")
     refused("import", path, "-o", path, code=1, says="--force")
 
 
@@ -194,12 +261,38 @@ def test_killed_sweep_goes_on(tmp):
     assert sorted(os.listdir(tmp)) == ["k.db", "w.db"], os.listdir(tmp)   # one file each
 
 
+def test_matrix(tmp):
+    db, folder = os.path.join(tmp, "m.db"), os.path.join(tmp, "report")
+    for allocators, sets in (("merge,class", []), ("page", ["--set", "page=4096,2MiB"])):
+        done("sweep", UNET, "--evictors", "coop,lru", "--allocators", allocators, "--ratios", "1,0.8,0.6,0.4,0.2", "-q", *sets,
+             "-o", db)
+    done("report", db, "-o", folder)
+    with open(os.path.join(folder, "matrix.csv"), newline="") as f:
+        table = {row.pop("evictor"): row for row in csv.DictReader(f)}
+    assert set(table) == {"coop", "lru"} and set(table["lru"]) == {"merge", "class", "page, page=4096", "page, page=2097152"}, table
+    for evictor, row in table.items():
+        for column, text in row.items():
+            allocator, _, settings = column.partition(", ")
+            found = rows(db, f"SELECT result, min(overhead, 3) FROM run WHERE evictor = '{evictor}' AND allocator = '{allocator}'"
+                             f" AND settings = '{settings}' AND ratio_ppm BETWEEN 400000 AND 999999")
+            values = [overhead if result == "ok" else 3 for result, overhead in found]
+            assert len(values) == 3
+            mean = math.exp(sum(map(math.log, values)) / 3)
+            assert abs(float(text.split(",")[0].split()[0]) - mean) <= 0.0005001, (evictor, column, text, mean)
+            ended = sum(result == "ok" for result, _ in found)
+            assert (f"({100 * ended / 3:.0f} %)" in text) == (ended < 3), (text, found)
+    figure = xml.dom.minidom.parse(os.path.join(folder, "page-size.svg"))
+    assert len(figure.getElementsByTagName("polyline")) == 2
+    with open(os.path.join(folder, "report.md")) as f:
+        assert "| evictor | " in f.read()
+
+
 def test_report(tmp):
     db, folder = os.path.join(tmp, "s.db"), os.path.join(tmp, "report")
     n = sweep(db)["runs"]
     assert f"{n} runs" in done("report", db, "-o", folder)
     names = sorted(os.listdir(folder))
-    assert {"index.html", "report.md", "runs.csv", "minimum.csv", "unet-overhead.svg"} <= set(names), names
+    assert {"index.html", "report.md", "runs.csv", "minimum.csv", "matrix.csv", "unet-overhead.svg"} <= set(names), names
     for name in names:
         if name.endswith(".svg"):
             xml.dom.minidom.parse(os.path.join(folder, name))
@@ -223,20 +316,4 @@ def test_report(tmp):
     assert page.count("<svg") >= 4 and "coop, groups=2" in page
 
 
-def main():
-    tests = [(n, f) for n, f in sorted(globals().items()) if n.startswith("test_")]
-    failed = 0
-    print(f"1..{len(tests)}")
-    for i, (name, function) in enumerate(tests, 1):
-        try:
-            with tempfile.TemporaryDirectory() as tmp:
-                function(tmp)
-            print(f"ok {i} - {name[5:]}", flush=True)
-        except Exception:
-            failed += 1
-            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
-            print(f"not ok {i} - {name[5:]}", flush=True)
-    return failed > 0
-
-
-sys.exit(main())
+sys.exit(tap.main(globals()))

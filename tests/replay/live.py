@@ -11,8 +11,9 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tempfile
-import traceback
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import tap
 
 COOP, PYTHON = os.path.abspath(sys.argv[1]), sys.argv[2]
 
@@ -87,7 +88,7 @@ def compare(tmp, net, part, *options, ok=(0,)):
     run("replay", live, "-o", again, ok=(0, 1))
     assert same(live, again, EVENTS) > 500
     assert same(live, again, VICTIMS) == info["evictions"]
-    run("export", live, "--to", "program", "-o", program)
+    run("export", live, "--to", "program", "--force", "-o", program)
     run("replay", program, "-o", again, ok=(0, 1))
     same(live, again, EVENTS)
     same(live, again, VICTIMS)
@@ -130,20 +131,4 @@ def test_no_limit_then_others(tmp):
         assert out["evictions"] > 0 and out["peak"] <= 0.7 * most and out["result"] != "lost", out
 
 
-def main():
-    tests = [(n, f) for n, f in sorted(globals().items()) if n.startswith("test_")]
-    failed = 0
-    print(f"1..{len(tests)}")
-    for i, (name, function) in enumerate(tests, 1):
-        try:
-            with tempfile.TemporaryDirectory() as tmp:
-                function(tmp)
-            print(f"ok {i} - {name[5:]}", flush=True)
-        except Exception:
-            failed += 1
-            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
-            print(f"not ok {i} - {name[5:]}", flush=True)
-    return failed > 0
-
-
-sys.exit(main())
+sys.exit(tap.main(globals()))

@@ -100,6 +100,39 @@ test_no_room (void)
   g_assert_cmpstr (log, ==, "A0 A1024 A2048 M1024>0 A1024");
 }
 
+/* Free are a KiB at both ends; between them 1 KiB that must stay and 2 KiB that may go for their cost. To move
+ * them takes as long as copying 3 KiB. */
+static void
+test_move_or_evict (void)
+{
+  static const struct { unsigned cost; double rate; const char *rest; } cases[] = {
+    { 3000, 1, "E2048 A2048" },
+    { 3100, 1, "M1024>0 M2048>1024 A3072" },
+    { 3100, 0.9, "E2048 A2048" },
+    { 3100, 0, "E2048 A2048" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      CoopPlayOptions o;
+      CoopPlayOutcome out;
+      g_autofree char *text = g_strdup_printf (
+          "{\"op\":\"A\",\"in\":[],\"out\":[[1,1024]],\"mut\":[],\"cost\":10}\n"
+          "{\"op\":\"B\",\"in\":[],\"out\":[[2,1024]],\"mut\":[],\"cost\":10}\n"
+          "{\"op\":\"C\",\"in\":[],\"out\":[[3,2048]],\"mut\":[],\"cost\":%u}\n"
+          "{\"op\":\"D\",\"in\":[],\"out\":[[4,1024]],\"mut\":[],\"cost\":10}\n"
+          "{\"pin\":[2,\"constant\"]}\n{\"rel\":1}\n{\"rel\":4}\n"
+          "{\"op\":\"F\",\"in\":[],\"out\":[[5,2048]],\"mut\":[],\"cost\":1}\n", cases[i].cost);
+      g_autoptr (CoopProgram) p = program_of (text);
+      plain_policy (&o, COOP_EVICTOR_COOP, 5120);
+      o.policy.v[COOP_PARAM_COMPACT].i = 1;
+      o.policy.v[COOP_PARAM_COPY_RATE].d = cases[i].rate;
+      g_autofree char *log = play_log (p, &o, &out);
+      g_autofree char *want = g_strconcat ("A0 A1024 A2048 A4096 ", cases[i].rest, NULL);
+      g_assert_cmpint (out.result, ==, COOP_PLAY_OK);
+      g_assert_cmpstr (log, ==, want);
+    }
+}
+
 static void
 test_no_memory (void)
 {
@@ -207,6 +240,7 @@ main (int argc, char **argv)
   g_test_add_func ("/replay/play/window", test_window);
   g_test_add_func ("/replay/play/in-place", test_in_place);
   g_test_add_func ("/replay/play/no-room", test_no_room);
+  g_test_add_func ("/replay/play/move-or-evict", test_move_or_evict);
   g_test_add_func ("/replay/play/no-memory", test_no_memory);
   g_test_add_func ("/replay/play/too-slow", test_too_slow);
   g_test_add_func ("/replay/play/again", test_again);

@@ -106,10 +106,10 @@ test_environ (void)
 {
   g_auto (GStrv) env = g_strdupv ((char *[]) { "PYTHONPATH=/old:/older", NULL });
   env = coop_python_environ (env, "/p");
-  g_assert_cmpstr (g_environ_getenv (env, "PYTHONPATH"), ==, "/p/coopscope/_site:/p:/old:/older");
+  g_assert_cmpstr (g_environ_getenv (env, "PYTHONPATH"), ==, "/p/coopscope/_site:/old:/older");
   g_auto (GStrv) empty = g_strdupv ((char *[]) { NULL });
   empty = coop_python_environ (empty, "/p");
-  g_assert_cmpstr (g_environ_getenv (empty, "PYTHONPATH"), ==, "/p/coopscope/_site:/p");
+  g_assert_cmpstr (g_environ_getenv (empty, "PYTHONPATH"), ==, "/p/coopscope/_site");
 }
 
 int

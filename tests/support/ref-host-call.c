@@ -231,7 +231,7 @@ ref_host_advance (RefHost *host, RefCall *call, unsigned replays)
         }
       ref_host_actions (host);
       ref_host_checkpoint (host);
-      if (next == COOP_STEP_READY)
+      if (next == COOP_STEP_READY || next == COOP_STEP_WAIT)
         return next;
     }
   return COOP_STEP_REPLAY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref-engine.h"
 #include "ref-host-private.h"
+#include "ref-pools.h"
 
 #include "core/engine-private.h" /* scores and limits, for the brute-force checks alone */
 
@@ -35,6 +36,55 @@ on_now (void *user)
   return ++host->ticks;
 }
 
+/* ---- a device that keeps count ------------------------------------------------------------ */
+
+static void
+set_mapped (RefHost *host, uint64_t addr, uint64_t bytes, uint8_t now)
+{
+  for (uint64_t g = addr / 512; g < (addr + bytes) / 512; g++)
+    {
+      g_assert_cmpuint (host->mapped[g], ==, !now);
+      host->mapped[g] = now;
+      for (unsigned i = 0; i < 512; i += 61)
+        g_assert_cmpuint (host->memory[g * 512 + i], ==, POISON); /* nobody's bytes */
+    }
+  host->n_mapped += now ? bytes : -bytes;
+}
+
+static void
+on_map (void *user, uint64_t addr, uint64_t bytes)
+{
+  set_mapped (user, addr, bytes, 1);
+}
+
+static void
+on_unmap (void *user, uint64_t addr, uint64_t bytes)
+{
+  set_mapped (user, addr, bytes, 0);
+}
+
+static void
+on_remap (void *user, uint64_t from, uint64_t to, uint64_t bytes)
+{
+  set_mapped (user, from, bytes, 0);
+  set_mapped (user, to, bytes, 1);
+}
+
+static void
+check_mapped (RefHost *host)
+{
+  const CoopEngine *e = host->engine;
+  if (!e->pool.segmented)
+    return;
+  g_assert_cmpuint (host->n_mapped, ==, e->pool.held);
+  for (guint i = 0; i < host->storages->len; i++)
+    {
+      const RefStorage *s = host->storages->pdata[i];
+      for (uint64_t b = s->addr; s->addr != COOP_NO_ADDR && b < s->addr + s->bytes; b += 512)
+        g_assert_true (host->mapped[b / 512]);
+    }
+}
+
 RefHost *
 ref_host_new (uint64_t capacity, const CoopPolicy *policy)
 {
@@ -48,15 +98,18 @@ ref_host_new_watched (uint64_t capacity, const CoopPolicy *policy, const RefWatc
   RefHost *host = g_new0 (RefHost, 1);
   host->watch = *watch;
   CoopEngineOptions options = { .capacity = capacity, .policy = *policy,
-                                .sink = { on_event, host }, .now = on_now, .now_user = host };
+                                .sink = { on_event, host }, .now = on_now, .now_user = host,
+                                .backing = { on_map, on_unmap, on_remap, host } };
   host->capacity = capacity;
   host->memory = g_malloc (capacity);
   memset (host->memory, POISON, capacity);
+  host->mapped = g_new0 (uint8_t, capacity / 512 + 1);
   host->storages = g_ptr_array_new ();
   host->events = g_array_new (FALSE, FALSE, sizeof (CoopEvent));
   host->bodies = g_array_new (FALSE, FALSE, sizeof (CoopSearchBody));
   host->engine = coop_engine_new (&options);
   g_assert_nonnull (host->engine);
+  host->engine->mib = 2048; /* segments of caching as small as the machine */
   return host;
 }
 
@@ -72,6 +125,7 @@ ref_host_verify (RefHost *host)
       if (s->tensor != NULL)
         g_assert_cmpuint (s->tensor->addr, ==, s->addr);
     }
+  check_mapped (host);
   if (host->watch.verify != NULL)
     host->watch.verify (host->watch.user, host);
 }
@@ -120,6 +174,22 @@ evict_one (RefHost *host, CoopTensor *t)
   coop_engine_evicted (host->engine, t);
 }
 
+/* Evicting costs a share of the step, moving a launch and a copy. */
+static void
+set_prices (CoopEngine *e, CoopVersion *v, RefPiece *p)
+{
+  const CoopValue *policy = e->policy.v;
+  double step = (double) (e->step_cost > 0 ? e->step_cost : e->clock);
+  CoopScore s = coop_score (e, v);
+  if (p->evictable && s.staleness > 0)
+    p->evict = policy[COOP_PARAM_EVICT_PRICE].d * step * (double) (s.own + s.chain) / (double) s.staleness;
+  bool stays = (v->t.pin != COOP_PIN_NONE && v->t.pin != COOP_PIN_CONSTANT) || v->t.pins > 0
+               || v->t.chosen || v->moving || v->handing || v->fixed
+               || v->t.kind == COOP_KIND_UNMANAGED;
+  if (!stays && policy[COOP_PARAM_MOVES].i && policy[COOP_PARAM_COPY_RATE].d > 0)
+    p->move = policy[COOP_PARAM_MOVE_COST].d * 1000 + (double) p->bytes / policy[COOP_PARAM_COPY_RATE].d;
+}
+
 static GArray *
 snapshot (RefHost *host)
 {
@@ -131,12 +201,14 @@ snapshot (RefHost *host)
   for (size_t i = 0; i < n; i++)
     {
       CoopVersion *v = coop_version ((CoopTensor *) pieces[i].tensor);
-      RefPiece p = { pieces[i].addr, pieces[i].bytes, pieces[i].used, false, 0 };
+      RefPiece p = { pieces[i].addr, pieces[i].bytes, pieces[i].used, false, 0, INFINITY, INFINITY };
       if (v != NULL && coop_evictable (e, v))
         {
           p.evictable = true;
           p.h = coop_score (e, v).h;
         }
+      if (v != NULL)
+        set_prices (e, v, &p);
       g_array_append_val (out, p);
     }
   g_free (pieces);
@@ -165,6 +237,42 @@ check_single (RefHost *host, GArray *before, const CoopRequest *req)
   host->brute_singles++;
 }
 
+/* coop-plus: who is evicted and who moves out of the window is the cheapest way to vacate it. */
+static void
+check_plan (RefHost *host, GArray *before, const CoopRequest *req)
+{
+  const CoopEngine *e = host->engine;
+  double cost = 0;
+  if (!req->reserved || !(req->window_hi <= e->pool.limit) || req->n_moves == 0)
+    return;
+  double best = ref_vacate ((const RefPiece *) before->data, before->len, e->pool.small_end, e->pool.limit,
+                            req->window_lo, req->window_hi);
+  if (best < 0)
+    return;
+  for (guint i = 0; i < before->len; i++)
+    {
+      const RefPiece *p = &g_array_index (before, RefPiece, i);
+      for (unsigned k = 0; k < req->n_victims; k++)
+        cost += req->victims[k]->addr == p->addr ? p->evict : 0;
+      for (unsigned k = 0; k < req->n_moves; k++)
+        cost += req->moves[k].from == p->addr ? p->move : 0;
+    }
+  g_assert_cmpfloat (fabs (cost - best), <=, 1e-9 * best);
+  host->brute_plans++;
+}
+
+/* Whether the address is right for an expensive or for a cheap tensor. */
+static bool
+in_a_region (const RefHost *host, GArray *before, const CoopRequest *req, uint64_t lo, uint64_t hi,
+             unsigned regions)
+{
+  for (int cheap = 0; cheap < 2; cheap++)
+    if (req->addr == ref_fit_regions ((const RefPiece *) before->data, before->len, lo, hi,
+                                      coop_round (req->bytes), regions, host->region[cheap], cheap))
+      return true;
+  return false;
+}
+
 /* The engine's answer to a first request against the slow one. */
 static void
 check_answer (RefHost *host, GArray *before, const CoopRequest *req, CoopStatus status)
@@ -175,6 +283,7 @@ check_answer (RefHost *host, GArray *before, const CoopRequest *req, CoopStatus 
   uint64_t lo = e->pool.small_end, hi = e->pool.limit, need = coop_round (req->bytes);
   bool small = req->bytes <= (uint64_t) policy->v[COOP_PARAM_SMALL].i;
   uint64_t low = COOP_NO_ADDR, high = COOP_NO_ADDR;
+  unsigned regions = (unsigned) policy->v[COOP_PARAM_GROUPS].i / 2;
   if (small)
     low = high = ref_fit (pieces, before->len, 0, lo, need, false);
   if (low == COOP_NO_ADDR)
@@ -185,8 +294,10 @@ check_answer (RefHost *host, GArray *before, const CoopRequest *req, CoopStatus 
   host->brute_fits++;
   if (status == COOP_OK)
     {
-      g_assert_true (req->addr == low || (req->addr == high && e->limited
-                                          && policy->v[COOP_PARAM_GROUPS].i == 2));
+      if (e->limited && regions > 1 && req->addr >= lo)
+        g_assert_true (in_a_region (host, before, req, lo, hi, regions));
+      else
+        g_assert_true (req->addr == low || (req->addr == high && e->limited && regions == 1));
       return;
     }
   if (status == COOP_EVICT && e->pool.node[e->pool.node[0].prev].used == PIECE_USED)
@@ -194,7 +305,13 @@ check_answer (RefHost *host, GArray *before, const CoopRequest *req, CoopStatus 
   if (req->victims != NULL && req->n_victims > 0 && req->victims[0]->addr >= hi)
     return; /* clearing what lies above a budget that shrank */
   g_assert_cmpuint (low, ==, COOP_NO_ADDR);
-  if (policy->v[COOP_PARAM_EVICTOR].i != COOP_EVICTOR_COOP)
+  if (coop_evictor (e) == &coop_evict_plus)
+    {
+      if (status == COOP_EVICT && !req->loosened)
+        check_plan (host, before, req);
+      return;
+    }
+  if (coop_evictor (e) != &coop_evict_window)
     {
       if (status == COOP_EVICT && !req->loosened)
         check_single (host, before, req);
@@ -239,15 +356,39 @@ is_shrunk (RefHost *host)
   return false;
 }
 
+/* One in eight cannot be moved now. */
+static void
+move_aside (RefHost *host, const CoopAction *action)
+{
+  RefStorage *s = action->tensor->host;
+  bool done = s != NULL && ++host->asides % 8 != 0;
+  if (done)
+    {
+      g_assert_cmpuint (s->addr, ==, action->from);
+      memcpy (host->memory + action->to, host->memory + action->from, s->bytes);
+      ref_host_poison (host, action->from, s->bytes);
+      s->addr = action->to;
+    }
+  coop_engine_placed (host->engine, action->tensor, action->to, done);
+}
+
 bool
 ref_host_alloc (RefHost *host, const CoopCall *call, uint64_t bytes, uint64_t *addr)
 {
-  CoopRequest req = { .bytes = bytes, .call = call };
+  CoopRequest req = { .bytes = bytes, .call = call, .may_move = true };
   for (unsigned round = 0;; round++)
     {
-      bool compare = host->check && round == 0 && !is_shrunk (host);
+      bool segmented = host->check && round == 0 && host->engine->pool.segmented;
+      bool compare = host->check && round == 0 && !segmented && !is_shrunk (host);
       GArray *before = compare ? snapshot (host) : NULL;
+      memcpy (host->region, host->engine->region, sizeof host->region);
+      RefPools *pools = segmented ? ref_pools_look (host) : NULL;
       CoopStatus status = coop_engine_alloc (host->engine, &req);
+      if (segmented)
+        {
+          ref_pools_check (host, pools, &req, status);
+          ref_pools_free (pools);
+        }
       if (compare)
         {
           check_answer (host, before, &req, status);
@@ -263,6 +404,8 @@ ref_host_alloc (RefHost *host, const CoopCall *call, uint64_t bytes, uint64_t *a
       g_assert_cmpuint (round, <, 100000);
       for (unsigned i = 0; i < req.n_victims; i++)
         evict_one (host, req.victims[i]);
+      for (unsigned i = 0; i < req.n_moves; i++)
+        move_aside (host, &req.moves[i]);
     }
   *addr = req.addr;
   for (uint64_t i = 0; i < bytes; i += 61)
@@ -456,6 +599,7 @@ ref_host_free (RefHost *host)
   g_array_unref (host->events);
   g_array_unref (host->bodies);
   g_free (host->memory);
+  g_free (host->mapped);
   g_free (host);
 }
 

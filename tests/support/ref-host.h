@@ -63,7 +63,13 @@ struct RefHost
   unsigned fail_replays; /* the next so many replays raise */
   unsigned refuse;      /* the next so many victims cannot be dropped now */
   CoopOom oom;          /* of the last request that failed */
+  unsigned region[2];       /* of the engine, before the last request */
   uint64_t n_events, thrashed, placed, replayed, brute_windows, brute_singles, brute_fits;
+  uint64_t brute_plans; /* windows with moves against all ways to vacate them */
+  uint64_t brute_sets, brute_optima; /* sets of lots tried, and how many of them were the cheapest */
+  uint64_t asides;      /* moves out of a window */
+  uint8_t *mapped;      /* by 512 bytes: backed by the device */
+  uint64_t n_mapped;
   uint64_t ticks;
 };
 

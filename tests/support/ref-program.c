@@ -175,7 +175,7 @@ change_policy (Program *p)
       coop_policy_preset (&policy, (CoopEvictorName) pick (p, COOP_N_EVICTORS));
       break;
     case 1:
-      policy.v[COOP_PARAM_GROUPS].i = 1 + pick (p, 2);
+      policy.v[COOP_PARAM_GROUPS].i = 1 + pick (p, 6);
       break;
     case 2:
       policy.v[COOP_PARAM_HOLD].i = pick (p, 2) * 4096;
@@ -226,6 +226,24 @@ evictor_that_evicts (Program *p)
   return i >= COOP_N_EVICTORS || i == COOP_EVICTOR_NONE ? COOP_EVICTOR_COOP : (CoopEvictorName) i;
 }
 
+/* Addresses enough that they never run out. */
+static uint64_t
+segmented (Program *p, CoopPolicy *policy)
+{
+  static const uint64_t pages[] = { 512, 1024, 4096 };
+  policy->v[COOP_PARAM_ALLOCATOR].i = p->source->allocator;
+  policy->v[COOP_PARAM_EXPANDABLE].i = p->source->expandable;
+  policy->v[COOP_PARAM_STEPS].i = 1 + pick (p, 8);
+  policy->v[COOP_PARAM_PAGE].i = (int64_t) pages[pick (p, 3)];
+  policy->v[COOP_PARAM_GIVE_BACK].i = pick (p, 8) != 0;
+  p->large = false;
+  p->unit = p->source->allocator == COOP_ALLOCATOR_CACHING ? 100 : 16;
+  p->budget = p->source->allocator == COOP_ALLOCATOR_CACHING ? 160u << 10 : 16384;
+  p->budget += pick (p, 64) * 512u * (p->unit / 16);
+  policy->v[COOP_PARAM_BUDGET].i = (int64_t) p->budget;
+  return 2u << 20;
+}
+
 static void
 begin (Program *p)
 {
@@ -237,13 +255,22 @@ begin (Program *p)
   p->budget = p->large ? (4u << 20) + pick (p, 16) * 4096u : 16384 + pick (p, 64) * 512u;
   policy.v[COOP_PARAM_BUDGET].i = (int64_t) p->budget;
   policy.v[COOP_PARAM_SMALL].i = p->large ? 1024 : 0;
-  policy.v[COOP_PARAM_GROUPS].i = 1 + pick (p, 2);
+  policy.v[COOP_PARAM_GROUPS].i = 1 + pick (p, 6);
   if (pick (p, 4) == 0)
     policy.v[COOP_PARAM_CHAIN].i = pick (p, COOP_N_CHAINS);
   policy.v[COOP_PARAM_HOLD].i = pick (p, 2) * 600;
   policy.v[COOP_PARAM_COST].i = pick (p, 2);
   policy.v[COOP_PARAM_THRASH].i = 3;
-  p->host = ref_host_new_watched (p->large ? 6u << 20 : 128u << 10, &policy, &p->source->watch);
+  if (pick (p, 2) == 0)
+    {
+      /* moves as dear as evictions are */
+      policy.v[COOP_PARAM_EVICT_PRICE].d = 20;
+      policy.v[COOP_PARAM_MOVE_COST].d = 0.5;
+    }
+  uint64_t capacity = p->large ? 6u << 20 : 128u << 10;
+  if (p->source->allocator != COOP_ALLOCATOR_MERGE)
+    capacity = segmented (p, &policy);
+  p->host = ref_host_new_watched (capacity, &policy, &p->source->watch);
   p->host->check = true;
 }
 
@@ -267,6 +294,12 @@ ref_program_run (const RefBytes *source, unsigned max_steps, RefProgramStats *st
   stats->windows += p.host->brute_windows;
   stats->singles += p.host->brute_singles;
   stats->fits += p.host->brute_fits;
+  stats->plans += p.host->brute_plans;
+  stats->sets += p.host->brute_sets;
+  stats->optima += p.host->brute_optima;
+  stats->segments += totals.held_most > 0;
+  stats->returned += totals.returned;
+  stats->remaps += totals.remaps;
   while (p.n > 0)
     drop (&p, 0);
   ref_host_free (p.host);

@@ -11,11 +11,14 @@ typedef struct
   bool (*next) (void *user, uint8_t *byte); /* false: no more, the program ends */
   void *user;
   RefWatch watch;
+  CoopAllocatorName allocator;
+  bool expandable;
 } RefBytes;
 
 typedef struct
 {
   uint64_t steps, evictions, replays, ooms, moves, windows, singles, fits, dependents;
+  uint64_t plans, sets, optima, segments, returned, remaps;
 } RefProgramStats;
 
 void ref_program_run (const RefBytes *source, unsigned max_steps, RefProgramStats *stats);

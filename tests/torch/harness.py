@@ -22,27 +22,31 @@ import traceback
 
 CASES = []
 PROFILES = ("plain", "none", "stress", "budget")
-TIMEOUT = 60.0
+ALL_PROFILES = ("plain", "none", "stress", "moving", "budget")
+MOVING = 7   # operators from one clearing and moving of the pool to the next
+TIMEOUT = 240.0
 
 
 class Case:
-    def __init__(self, function, rule, budget, stress, evicts, timeout, profiles, needs, params):
+    def __init__(self, function, rule, budget, stress, evicts, timeout, profiles, needs, params, ranks=1, before=None):
         self.name = function.__name__
         self.doc = (function.__doc__ or "").strip().split("\n")[0]
         self.function, self.rule, self.budget, self.stress = function, rule, budget, stress
         self.evicts, self.timeout, self.profiles, self.needs = evicts, timeout, profiles, needs
-        self.params = params
+        self.params, self.ranks, self.before = params, ranks, before
 
 
-def case(rule, budget=0.6, stress=1, evicts=True, timeout=TIMEOUT, profiles=PROFILES, needs=None, **params):
-    """rule: number of the rule it tests, 0 for none. budget: part of the peak; None leaves that
-    profile out, as stress=None does. evicts: whether evictions and replays must have happened.
-    needs: function of torch that says whether this PyTorch has what the case uses."""
+def case(rule, budget=0.6, stress=1, evicts=True, timeout=TIMEOUT, profiles=PROFILES, needs=None, ranks=1,
+         before=None, **params):
+    """rule: number of the rule it tests, 0 for none. ranks: processes that run it at once, see Context. budget: part of the
+    peak; None leaves that profile out, as stress=None does. evicts: whether evictions and replays must have happened.
+    needs: function of torch that says whether this PyTorch has what the case uses. before: called in the child before
+    the adapter is there."""
     chosen = tuple(p for p in profiles if not (p == "budget" and budget is None)
                    and not (p == "stress" and stress is None))
 
     def add(function):
-        CASES.append(Case(function, rule, budget, stress, evicts, timeout, chosen, needs, params))
+        CASES.append(Case(function, rule, budget, stress, evicts, timeout, chosen, needs, params, ranks, before))
         return function
     return add
 
@@ -116,6 +120,8 @@ class Context:
         return self.stats().get("evictions", 0) - before
 
     stress = 0
+    rank = 0         # of Case.ranks
+    meeting = None   # a file's name that all ranks have
 
 
 def digest(torch, tensor):
@@ -133,7 +139,11 @@ def digest(torch, tensor):
 
 # ---- the adapter, in one place ---------------------------------------------------------------
 
-def install(torch, params):
+def install(torch, params, trace=None):
+    if trace is not None:
+        import coopscope
+        coopscope.start(trace=trace, **params)
+        return
     from coopscope import _adapter
     _adapter.install(torch, None, {k: as_text(v) for k, v in params.items()})
 
@@ -161,11 +171,13 @@ def engine_fault():
 # ---- children --------------------------------------------------------------------------------
 
 def params_of(c, profile, budget):
-    params = {"cost": "model", "stacks": "off"}
+    params = {"cost": "model"}
     if profile == "none":
         params["evictor"] = "none"
     elif profile == "stress":
-        params["stress"] = c.stress
+        params.update(stress=c.stress, compact=False)
+    elif profile == "moving":
+        params.update(stress=MOVING, compact=True)
     elif profile == "budget":
         params["budget"] = budget
     if profile != "none":
@@ -173,31 +185,84 @@ def params_of(c, profile, budget):
     return params
 
 
-def child(torch, c, profile, budget):
+def count_mark(count):
+    """libcount-alloc, where it is loaded, notes what it has counted up to here."""
+    if count:
+        os.environ["COUNT_ALLOC_FILE"] = count
+        os.write(1, b"step counted")
+
+
+def fork_ranks(context, ranks):
+    """One more process a rank, before anything was done. Returns what the others are, for join_ranks."""
+    if ranks == 1:
+        return []
+    folder = tempfile.mkdtemp(prefix="coop-ranks-")
+    context.meeting = os.path.join(folder, "meeting")
+    others = []
+    for rank in range(1, ranks):
+        file = os.path.join(folder, str(rank))
+        pid = os.fork()
+        if pid == 0:
+            context.rank, context.report_to = rank, file
+            return []
+        others.append((rank, pid, file))
+    return others
+
+
+def join_ranks(others, result):
+    """Values of the other ranks beside this one's, under the rank's name."""
+    for rank, pid, file in others:
+        status = os.waitpid(pid, 0)[1]
+        try:
+            with open(file) as text:
+                found = json.load(text)
+        except (OSError, ValueError):
+            found = {"error": "rank %d died, wait status %d" % (rank, status), "values": {}}
+        for name, value in found["values"].items():
+            result["values"]["rank %d: %s" % (rank, name)] = value
+        for key in ("error", "wrong"):
+            if found.get(key):
+                result[key] = "rank %d: %s" % (rank, found[key])
+
+
+def child(torch, c, profile, budget, trace=None, count=None):
     """The body of a forked child: runs the case and returns what the parent wants to know."""
     result = {}
     context = Context(torch, profile, budget)
+    others = fork_ranks(context, c.ranks)
     try:
         torch.manual_seed(20230)
         torch.set_num_threads(1)   # 1.13 makes its pool anew after a fork, and not thread-safely
         if context.managed:
+            if c.before:
+                c.before()
             params = params_of(c, profile, budget)
             context.stress = params.get("stress", 0)
-            install(torch, params)
+            install(torch, params, trace)
+        count_mark(count)
         c.function(context)
+        count_mark(count)
         for name, tensor in context.late:
             context.values[name] = digest(torch, tensor)
         context.values["random state"] = digest(torch, torch.get_rng_state())
         if context.managed:
             result["stats"] = context.stats()
             result["wrong"] = engine_fault()
+        if trace is not None:
+            import coopscope
+            coopscope.stop()
     except BaseException:
         result["error"] = traceback.format_exc()
     result["values"], result["notes"] = context.values, context.notes
+    if context.rank:
+        with open(context.report_to, "w") as out:
+            json.dump(result, out)
+        os._exit(0)
+    join_ranks(others, result)
     return result
 
 
-def run_child(torch, c, profile, budget):
+def run_child(torch, c, profile, budget, trace=None, count=None):
     """Forks, runs, waits. The result has "error" when anything went wrong."""
     read, write = os.pipe()
     with tempfile.TemporaryFile() as errors:
@@ -210,7 +275,7 @@ def run_child(torch, c, profile, budget):
             os.dup2(errors.fileno(), 1)
             status = 1
             try:
-                data = json.dumps(child(torch, c, profile, budget)).encode()
+                data = json.dumps(child(torch, c, profile, budget, trace, count)).encode()
                 while data:
                     data = data[os.write(write, data):]
                 status = 0
@@ -257,7 +322,7 @@ def faults_of(c, profile, result, plain, budget):
     totals = result.get("stats", {})
     if profile == "none" and totals.get("evictions", 0):
         faults.append("evictor none evicted %d times" % totals["evictions"])
-    if profile in ("stress", "budget") and c.evicts:
+    if profile in ("stress", "moving", "budget") and c.evicts:
         for name in ("evictions", "replays"):
             if totals.get(name, 0) <= 0:
                 faults.append("no %s, so nothing was tested" % name)

@@ -318,6 +318,24 @@ def recurrent(t):
 
 
 @case(0, budget=0.8)
+def recurrent_unpacked(t):
+    """mkldnn's LSTM makes one output more where gradients are recorded."""
+    torch = t.torch
+    nn = torch.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(32, 32)
+            self.rnn = nn.LSTM(32, 32, num_layers=2, batch_first=True)
+            self.rest = nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(32, 32), nn.Tanh())])
+
+        def forward(self, x):
+            return self.rest(self.rnn(self.first(x))[0])
+    train(t, Net(), lambda: (torch.randn(16, 24, 32), torch.randn(16, 24, 32)), nn.functional.mse_loss)
+
+
+@case(0, budget=0.8)
 def attention_of_torch(t):
     torch = t.torch
     nn = torch.nn

@@ -14,7 +14,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ("rules_replay", "rules_state", "rules_memory", "rules_flags", "rules_limits", "programs",
-           "processes", "random_programs")
+           "programs_nets", "programs_api", "processes", "random_programs", "rules_faults",
+           "programs_edges")
 
 
 def arguments():
@@ -53,7 +54,8 @@ def main():
     number = failed = 0
     for c in cases:
         if args.profile:
-            c.profiles = tuple(p for p in c.profiles if p in ("plain", "none", args.profile))
+            able = c.profiles + ("moving",) * ("stress" in c.profiles and "moving" not in c.profiles)
+            c.profiles = tuple(p for p in able if p in ("plain", "none", args.profile))
         start = time.monotonic()
         for profile, faults, result in harness.run_case(torch, c):
             number += 1

@@ -23,6 +23,9 @@ static const struct {
   { "free-of-nothing", "UPDATE event SET block = 99999999 WHERE seq = " FREE, COOP_FAULT_FREE, FREE, "not there" },
   { "free-elsewhere", "UPDATE event SET addr = addr + 512 WHERE seq = " FREE, COOP_FAULT_FREE, FREE, "another place" },
   { "evict-of-another", "UPDATE event SET tensor = 1 WHERE seq = " EVICT, COOP_FAULT_FREE, EVICT, "tensor" },
+  { "table-gone", "DROP TABLE oom", COOP_FAULT_FORMAT, NULL, "table oom is missing" },
+  { "view-gone", "DROP VIEW v_block", COOP_FAULT_FORMAT, NULL, "view v_block is missing" },
+  { "session-gone", "DELETE FROM session", COOP_FAULT_FORMAT, NULL, "table session has not one row" },
   { "gap", "DELETE FROM event WHERE seq = 4000", COOP_FAULT_SEQUENCE, "4001", "4000 was due" },
   { "begin-missing", "DELETE FROM event WHERE seq < 10", COOP_FAULT_SEQUENCE, "10", "0 was due" },
   { "used", "UPDATE event SET used = used + 512 WHERE seq = 5000", COOP_FAULT_BUDGET, "5000", "column used" },
@@ -125,7 +128,7 @@ test_plants (void)
       sqlite3_open (copy, &db);
       gint64 where = plants[i].where != NULL ? number (db, plants[i].where) : -1;
       g_assert_cmpint (sqlite3_exec (db, plants[i].sql, NULL, NULL, NULL), ==, SQLITE_OK);
-      g_assert_cmpint (sqlite3_changes (db), >, 0);
+      g_assert_true (sqlite3_changes (db) > 0 || g_str_has_prefix (plants[i].sql, "DROP"));
       sqlite3_close (db);
       assert_found (copy, plants[i].fault, where, plants[i].text);
     }
@@ -142,9 +145,9 @@ test_damaged (void)
   record_file (place.path, 12, 9000);
   g_assert_true (g_file_get_contents (place.path, &bytes, &size, NULL));
   g_assert_cmpint (truncate (place.path, size * 2 / 3), ==, 0);
-  assert_found (place.path, COOP_FAULT_FORMAT, -1, "damaged");
+  assert_found (place.path, COOP_FAULT_FORMAT, -1, "cut short");
   g_assert_cmpint (truncate (place.path, 3000), ==, 0);
-  assert_found (place.path, COOP_FAULT_FORMAT, -1, "damaged");
+  assert_found (place.path, COOP_FAULT_FORMAT, -1, "cut short");
   for (guint round = 0; round < 100; round++) /* whatever is hit: an answer, no crash */
     {
       g_autofree char *copy = g_memdup2 (bytes, size);

@@ -484,6 +484,17 @@ test_describe (void)
   g_autofree char *line = coop_model_stack_text (hand.model, 1);
   g_assert_cmpstr (line, ==, "train.py:18 in forward");
   g_assert_null (coop_model_stack_text (hand.model, 2));
+  /* a module under a line, and one that nothing is known of but its name */
+  put (&hand, (CoopEvent) { .kind = COOP_EVENT_STRING, .u.string = { 5, 6 } }, "module", 6);
+  put (&hand, (CoopEvent) { .kind = COOP_EVENT_STRING, .u.string = { 6, 5 } }, "net.0", 5);
+  PUT (&hand, .kind = COOP_EVENT_FRAME, .u.frame = { 2, 5, 6, 0 });
+  PUT (&hand, .kind = COOP_EVENT_STACK, .u.stack = { 2, 1, 2 });
+  PUT (&hand, .kind = COOP_EVENT_STACK, .u.stack = { 3, 0, 2 });
+  g_autofree char *in_module = coop_model_stack_text (hand.model, 2), *module = coop_model_stack_text (hand.model, 3);
+  g_assert_cmpstr (in_module, ==, "train.py:18 in forward, net.0");
+  g_assert_cmpuint (coop_model_shown (hand.model, 2), ==, 1);
+  g_assert_cmpstr (module, ==, "net.0");
+  g_assert_cmpuint (coop_model_shown (hand.model, 3), ==, 0);
   coop_model_free (hand.model);
 }
 

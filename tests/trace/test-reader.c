@@ -285,6 +285,40 @@ test_state_in_place (void)
   place_clear (&place);
 }
 
+/* Two gradients that die with their step: while the first parameter is updated, with 512 bytes of
+ * workspace, both are there. Each step has its own. */
+static void
+test_floor_of_the_update (void)
+{
+  Place place = place_new ();
+  Hand hand = hand_new (place.path);
+  start_parameter (&hand);
+  for (guint64 i = 1; i <= 3; i++)
+    {
+      guint64 a = 10 * i, b = a + 1, at = 100000 * i;
+      alloc (&hand, a, at, 3072, 0);
+      tensor (&hand, a, a, a, 3072, 0, COOP_KIND_GRADIENT, COOP_PIN_NONE);
+      alloc (&hand, b, at + 4096, 2048, 0);
+      tensor (&hand, b, b, b, 2048, 0, COOP_KIND_GRADIENT, COOP_PIN_NONE);
+      PUT (&hand, .kind = COOP_EVENT_STEP, .u.step = { i });
+      guint64 ids[] = { 1, a };
+      put (&hand, (CoopEvent) { .kind = COOP_EVENT_OP_BEGIN, .u.op_begin = { .id = i, .n_inputs = 2, .step = i,
+                                                                                 .phase = COOP_PHASE_OPTIMIZER } },
+           ids, sizeof ids);
+      PUT (&hand, .kind = COOP_EVENT_WRITE, .u.write = { 1, 1, 1, i });
+      finish (&hand, i, 1, 512);
+      for (guint64 g = a; g <= b; g++)
+        {
+          PUT (&hand, .kind = COOP_EVENT_RELEASE, .u.release = { g, g });
+          PUT (&hand, .kind = COOP_EVENT_FREE, .u.free = { g, g == a ? at : at + 4096, g == a ? 3072 : 2048, g, 0 });
+        }
+    }
+  CoopTraceInfo info = hand_info (&hand, place.path);
+  g_assert_cmpuint (info.state_bytes, ==, 4096);
+  g_assert_cmpuint (info.floor_bytes, ==, 4096 + 3072 + 2048 + 512);
+  place_clear (&place);
+}
+
 static void
 test_one_step (void)
 {
@@ -389,6 +423,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/reader/usage", test_usage);
   g_test_add_func ("/reader/state-and-floor", test_state_and_floor);
+  g_test_add_func ("/reader/floor-of-the-update", test_floor_of_the_update);
   g_test_add_func ("/reader/state-evicted", test_state_evicted);
   g_test_add_func ("/reader/state-in-place", test_state_in_place);
   g_test_add_func ("/reader/one-step", test_one_step);

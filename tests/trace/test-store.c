@@ -240,6 +240,36 @@ test_lock_stays (void)
 }
 
 static void
+note_part (gpointer user, double part)
+{
+  g_array_append_val ((GArray *) user, part);
+}
+
+/* Whoever waits for the end is told how far it is: once an index, never backwards, never beyond all of it. */
+static void
+test_closing (void)
+{
+  Place place = place_new ();
+  GError *error = NULL;
+  g_autoptr (GArray) parts = g_array_new (FALSE, FALSE, sizeof (double));
+  CoopGen *gen = coop_gen_new (3, BUDGET);
+  CoopModel *model = coop_model_new ();
+  CoopStore *store = coop_store_create (place.path, NULL, &error);
+  g_assert_no_error (error);
+  record (gen, model, store, 1000);
+  coop_store_set_closing (store, note_part, parts);
+  g_assert_true (coop_store_close (store, COOP_RUN_ENDED, 0, NULL));
+  g_assert_cmpuint (parts->len, >=, 3);
+  g_assert_cmpfloat (g_array_index (parts, double, 0), ==, 0);
+  for (guint i = 1; i < parts->len; i++)
+    g_assert_cmpfloat (g_array_index (parts, double, i), >, g_array_index (parts, double, i - 1));
+  g_assert_cmpfloat (g_array_index (parts, double, parts->len - 1), <=, 1);
+  coop_model_free (model);
+  coop_gen_free (gen);
+  place_clear (&place);
+}
+
+static void
 test_busy (void)
 {
   Place place = place_new ();
@@ -458,6 +488,7 @@ main (int argc, char **argv)
   g_test_add_func ("/store/refusals", test_refusals);
   g_test_add_func ("/store/lock-stays", test_lock_stays);
   g_test_add_func ("/store/busy", test_busy);
+  g_test_add_func ("/store/closing", test_closing);
   g_test_add_func ("/store/killed", test_killed);
   g_test_add_func ("/store/repeated", test_repeated);
   g_test_add_func ("/store/disk-full", test_disk_full);

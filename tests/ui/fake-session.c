@@ -351,3 +351,9 @@ coop_session_health (CoopSession *self, CoopSessionHealth *health)
 {
   *health = (CoopSessionHealth) { .events_per_s = 1000, .lag_ms = 3 };
 }
+
+char *
+coop_session_name (CoopSession *self, CoopNameKind kind, guint64 id)
+{
+  return coop_model_name (self->model, kind, id);
+}

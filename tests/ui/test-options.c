@@ -58,8 +58,8 @@ test_refused (void)
     { "coopscope --budget 1,5GB -- x", "1,5GB" },
     { "coopscope --budget -4 -- x", "-4" },
     { "coopscope --budget 0 -- x", "0" },
-    { "coopscope --groups 3 -- x", "--groups" },
-    { "coopscope --set groups=3 -- x", "range" },
+    { "coopscope --groups 9 -- x", "--groups" },
+    { "coopscope --set groups=9 -- x", "range" },
     { "coopscope --budget 1GiB --", "no command" },
     { "coopscope train.py -- x", "train.py" },
   };

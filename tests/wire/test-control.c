@@ -42,7 +42,7 @@ test_range (void)
   coop_control_set (wire, COOP_PARAM_BUDGET, (CoopValue) { .i = -5 }, COOP_SOURCE_API);
   coop_control_set (wire, COOP_PARAM_DENSITY, (CoopValue) { .d = NAN }, COOP_SOURCE_API);
   coop_control_read (wire, &policy, NULL);
-  g_assert_cmpint (policy.v[COOP_PARAM_GROUPS].i, ==, 2);
+  g_assert_cmpint (policy.v[COOP_PARAM_GROUPS].i, ==, 6);
   g_assert_cmpint (policy.v[COOP_PARAM_BUDGET].i, ==, 0);
   g_assert_cmpfloat (policy.v[COOP_PARAM_DENSITY].d, ==, 0.25);
   coop_wire_free (wire);

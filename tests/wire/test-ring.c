@@ -175,6 +175,17 @@ test_claim (void)
   g_assert_cmpint (coop_wire_open (coop_wire_fd (wire), &other), ==, COOP_WIRE_OK);
   g_assert_cmpint (coop_wire_claim (other), ==, COOP_WIRE_OK);
   g_assert_cmpint (coop_wire_claim (wire), ==, COOP_WIRE_CLAIMED);
+  g_assert_cmpuint (coop_wire_turned_away (wire), ==, 0);   /* it was this process itself */
+  for (guint i = 1; i <= 2; i++)
+    {
+      int status;
+      pid_t child = fork ();
+      if (child == 0)
+        _exit (coop_wire_claim (wire) != COOP_WIRE_CLAIMED);
+      g_assert_cmpint (waitpid (child, &status, 0), ==, child);
+      g_assert_cmpint (status, ==, 0);
+      g_assert_cmpuint (coop_wire_turned_away (other), ==, i);
+    }
   g_assert_cmpint (coop_wire_target (wire, &pid), ==, COOP_TARGET_RUNNING);
   g_assert_cmpint (pid, ==, getpid ());
   coop_wire_set_trace (wire, "/tmp/x.coop");
