@@ -12,7 +12,7 @@ set -eu
 say () { printf '%s\n' "$*" >&2; }
 die () { say "setup: $*"; exit 1; }
 
-packages='gcc libc6-dev pkg-config meson ninja-build gettext
+packages='gcc g++ libc6-dev pkg-config meson ninja-build gettext
   libglib2.0-dev libsqlite3-dev libcairo2-dev libgtk-4-dev libadwaita-1-dev
   python3 python3-dev python3-numpy python3-torch libopenblas0-pthread
   xvfb dbus-daemon at-spi2-core libglib2.0-bin adwaita-icon-theme librsvg2-common
@@ -75,6 +75,11 @@ newest_torch () {
     /usr/bin/python3 -m venv "$venv" >&2 || die "python3 -m venv failed"
     "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --quiet \
       --retries 5 torch numpy >&2 || die "pip could not install torch"
+  fi
+  # What tests of `coop export` read its files with; they run where these are.
+  if ! "$venv/bin/python" -c 'import perfetto, pyarrow, duckdb' 2>/dev/null; then
+    "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --quiet \
+      --retries 5 perfetto pyarrow duckdb >&2 || say "setup: pip could not install perfetto, pyarrow and duckdb"
   fi
   printf '%s\n' "$venv/bin/python"
 }
