@@ -121,6 +121,32 @@ unknown_option (char **argv, const GOptionEntry *entries)
   return NULL;
 }
 
+/* GLib knows `-j 2` but not `-j2`, which make and ninja have taught everyone. */
+static void
+split_numbers (int *argc, char ***argv, const GOptionEntry *entries)
+{
+  static GPtrArray *words;   /* as long as the process, as argv does */
+  gboolean options = TRUE;
+  words = g_ptr_array_new ();
+  for (int i = 0; i < *argc; i++)
+    {
+      char *word = (*argv)[i];
+      const GOptionEntry *e = entries;
+      options &= !g_str_equal (word, "--");
+      while (e->long_name != NULL && (e->short_name == 0 || e->short_name != word[1] || e->arg != G_OPTION_ARG_INT))
+        e++;
+      if (options && i > 0 && word[0] == '-' && e->long_name != NULL && g_ascii_isdigit (word[2]))
+        {
+          g_ptr_array_add (words, g_strndup (word, 2));
+          word = g_strdup (word + 2);
+        }
+      g_ptr_array_add (words, word);
+    }
+  *argc = (int) words->len;
+  g_ptr_array_add (words, NULL);
+  *argv = (char **) words->pdata;
+}
+
 gboolean
 coop_cli_parse (const char *args, const char *summary, const GOptionEntry *entries, int *argc,
                 char ***argv)
@@ -132,7 +158,10 @@ coop_cli_parse (const char *args, const char *summary, const GOptionEntry *entri
   g_set_prgname (name);
   g_option_context_set_summary (context, summary);
   g_option_context_add_main_entries (context, entries, NULL);
-  g_option_context_set_strict_posix (context, args != NULL && g_str_has_prefix (args, "--"));
+  gboolean runs_another = args != NULL && g_str_has_prefix (args, "--");
+  g_option_context_set_strict_posix (context, runs_another);
+  if (!runs_another)
+    split_numbers (argc, argv, entries);
   if (!g_option_context_parse (context, argc, argv, &error))
     {
       const char *bad = g_error_matches (error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)

@@ -206,7 +206,7 @@ def sweep(db, *args):
 
 def test_sweep_is_the_sum_of_replays(tmp):
     db = os.path.join(tmp, "s.db")
-    out = sweep(db, "-j", "2")
+    out = sweep(db, "-j2")
     assert out["runs"] == 2 * 2 * 7 and out["finished"] + out["failed"] == out["runs"], out
     assert out["failed"] > 0
     for program, evictor, settings, ppm, result, overhead, evictions in results(db):
