@@ -100,6 +100,7 @@ def try_step(t, trainer, what, begin, end):
     sound(t, what)
     if failed is not None:
         gc.collect()   # the frames that the exception went through, and what they made
+        t.torch.set_grad_enabled(True)   # an exception inside of no_grad's own __exit__ leaves it off, in PyTorch alone, too
         trainer.restore()
         loss = trainer.step()
         sound(t, what + ", again")
