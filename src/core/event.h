@@ -13,6 +13,7 @@
 #define COOP_EVENT_H
 
 #include <stdint.h>
+#include <string.h>
 
 #define COOP_RECORD_BYTES 64
 #define COOP_PROTOCOL 1
@@ -198,6 +199,16 @@ _Static_assert (sizeof (CoopSegmentBody) == COOP_RECORD_BYTES, "body is one reco
 _Static_assert (sizeof (CoopEvent) == COOP_RECORD_BYTES, "header is one record");
 _Static_assert (sizeof (CoopEvictBody) == COOP_RECORD_BYTES, "body is one record");
 _Static_assert (sizeof (CoopSearchBody) == COOP_RECORD_BYTES, "body is one record");
+
+/* The site behind the first `before` records of an event's body; all 0 where there is none. */
+static inline CoopSiteBody
+coop_event_site (const CoopEvent *ev, const void *body, unsigned before)
+{
+  CoopSiteBody site = { 0 };
+  if (ev->more > before)
+    memcpy (&site, (const uint8_t *) body + before * COOP_RECORD_BYTES, sizeof site);
+  return site;
+}
 _Static_assert (sizeof (CoopTensorBody) == COOP_RECORD_BYTES, "body is one record");
 _Static_assert (sizeof (CoopOomBody) == COOP_RECORD_BYTES, "body is one record");
 

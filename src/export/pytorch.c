@@ -131,21 +131,11 @@ whole_entry (CoopSnapshotWriter *w, const char *action, guint64 ts, guint64 addr
 
 /* ---- blocks ---- */
 
-/* What is known of a place in the code where no operator ran; zeros if nothing is. */
-static CoopSiteBody
-site_of (const CoopEvent *ev, const void *body, guint skip)
-{
-  CoopSiteBody site = { 0 };
-  if (ev->more > skip)
-    memcpy (&site, (const guint8 *) body + skip * COOP_RECORD_BYTES, sizeof site);
-  return site;
-}
-
 static void
 put_alloc (CoopSnapshotWriter *w, const CoopEvent *ev, const void *body)
 {
   guint64 requested = ev->u.alloc.requested > 0 ? ev->u.alloc.requested : ev->u.alloc.bytes;
-  CoopSiteBody site = site_of (ev, body, 0);
+  CoopSiteBody site = coop_event_site (ev, body, 0);
   guint64 stack = stack_of_op (w, ev->u.alloc.op);
   CoopSnapshotBlock block = { ev->u.alloc.addr, ev->u.alloc.bytes, requested, stack != 0 ? stack : site.stack, site.stream, FALSE };
   if (!site.older) /* it was there before: its history is not known */
@@ -204,7 +194,7 @@ put_segment_event (CoopSnapshotWriter *w, const CoopEvent *ev, const void *body)
 static void
 put_oom (CoopSnapshotWriter *w, const CoopEvent *ev, const void *body)
 {
-  CoopSiteBody site = site_of (ev, body, 1);
+  CoopSiteBody site = coop_event_site (ev, body, 1);
   guint64 stack = stack_of_op (w, ev->u.oom.op);
   entry (w, "oom", ev->ts, site.stream, stack != 0 ? stack : site.stack);
   key_uint (w, "size", ev->u.oom.asked);
@@ -224,7 +214,7 @@ put_block_event (CoopSnapshotWriter *w, const CoopEvent *ev, const void *body)
     case COOP_EVENT_FREE:
     case COOP_EVENT_EVICT:
       block = take_block (w, ev->u.free.block, ev->u.free.addr, ev->u.free.bytes);
-      put_free (w, ev->ts, &block, ev->kind == COOP_EVENT_FREE ? site_of (ev, body, 0).stack : 0);
+      put_free (w, ev->ts, &block, ev->kind == COOP_EVENT_FREE ? coop_event_site (ev, body, 0).stack : 0);
       break;
     case COOP_EVENT_HANDOVER: /* the same bytes under another number */
       block = take_block (w, ev->u.handover.old_block, ev->u.handover.addr, ev->u.handover.bytes);

@@ -48,16 +48,6 @@ json_array (GString *out, const void *values, guint n)
 
 /* ---- blocks ---- */
 
-/* The body that tells of who asked; all 0 where there is none. */
-static CoopSiteBody
-site_of (const CoopEvent *ev, const void *body, guint before)
-{
-  CoopSiteBody site = { 0 };
-  if (ev->more > before)
-    memcpy (&site, (const guint8 *) body + before * COOP_RECORD_BYTES, sizeof site);
-  return site;
-}
-
 static void
 begin_life (CoopStore *store, const Life *life)
 {
@@ -152,7 +142,7 @@ rows_block (CoopStore *store, const CoopEvent *ev, const void *body)
     {
     case COOP_EVENT_ALLOC:
       life = (Life) { ev->u.alloc.block, ev->u.alloc.addr, ev->u.alloc.bytes, ev->u.alloc.requested, 0,
-                      ev->u.alloc.op, ev->seq, ev->ts, site_of (ev, body, 0).stack };
+                      ev->u.alloc.op, ev->seq, ev->ts, coop_event_site (ev, body, 0).stack };
       begin_life (store, &life);
       break;
     case COOP_EVENT_FREE:

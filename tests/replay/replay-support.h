@@ -39,6 +39,16 @@ program_of (const char *text)
   return p;
 }
 
+static inline CoopProgram *
+load_oracle (const char *name)
+{
+  g_autofree char *path = g_strdup_printf ("%s/oracle/%s.jsonl.gz", g_getenv ("COOP_FIXTURES"), name);
+  g_autoptr (GError) error = NULL;
+  CoopProgram *p = coop_program_load (path, &error);
+  g_assert_no_error (error);
+  return p;
+}
+
 /* One group, no small area, nothing held, no compaction: every address can be worked out by hand. */
 static inline void
 plain_policy (CoopPlayOptions *o, CoopEvictorName evictor, guint64 budget)

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded training steps through the engine, beside what a separate simulator made of them. */
-#include "replay/play.h"
+#include "replay-support.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const programs[] = { "resnet50", "unet", "bert_large", "bilstm" };
-
-static CoopProgram *
-load (const char *name)
-{
-  char *path = g_strdup_printf ("%s/oracle/%s.jsonl.gz", g_getenv ("COOP_FIXTURES"), name);
-  GError *error = NULL;
-  CoopProgram *r = coop_program_load (path, &error);
-  g_assert_no_error (error);
-  g_free (path);
-  return r;
-}
 
 static void
 set_policy (CoopPolicy *policy, const char *name, uint64_t budget)
@@ -54,7 +42,7 @@ test_peak (void)
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
       CoopPolicy policy;
-      CoopProgram *r = load (programs[i]);
+      CoopProgram *r = load_oracle (programs[i]);
       set_policy (&policy, "coop", 0);
       CoopPlayOutcome out = play (r, &policy);
       g_test_message ("%s", programs[i]);
@@ -98,7 +86,7 @@ test_overhead (void)
   char **lines = g_strsplit (text, "\n", -1);
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
-      CoopProgram *r = load (programs[i]);
+      CoopProgram *r = load_oracle (programs[i]);
       for (char **line = lines + 1; *line != NULL; line++)
         {
           char **row = g_strsplit (*line, ",", -1);
@@ -122,7 +110,7 @@ test_advice (void)
   unsigned failed = 0;
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
-      CoopProgram *r = load (programs[i]);
+      CoopProgram *r = load_oracle (programs[i]);
       for (unsigned k = 0; k < G_N_ELEMENTS (names); k++)
         for (unsigned percent = 15; percent <= 45; percent += 10)
           {

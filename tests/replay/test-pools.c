@@ -2,23 +2,11 @@
 /* Recorded training steps on the allocators of segments, beside what a separate simulator made of them:
  * class (chunks of 2^k with 8 steps, given back at no cost), and free page tables, which is page with
  * the smallest page there is. */
-#include "replay/play.h"
+#include "replay-support.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char *const programs[] = { "resnet50", "unet", "bert_large", "bilstm" };
-
-static CoopProgram *
-load (const char *name)
-{
-  char *path = g_strdup_printf ("%s/oracle/%s.jsonl.gz", g_getenv ("COOP_FIXTURES"), name);
-  GError *error = NULL;
-  CoopProgram *r = coop_program_load (path, &error);
-  g_assert_no_error (error);
-  g_free (path);
-  return r;
-}
 
 static void
 set_policy (CoopPolicy *policy, const char *pool, CoopEvictorName evictor, uint64_t budget)
@@ -84,7 +72,7 @@ test_overhead (void)
   char **lines = g_strsplit (text, "\n", -1);
   for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
     {
-      CoopProgram *r = load (programs[i]);
+      CoopProgram *r = load_oracle (programs[i]);
       for (char **line = lines + 1; *line != NULL; line++)
         {
           char **row = g_strsplit (*line, ",", -1);
@@ -115,7 +103,7 @@ test_plus (void)
       for (unsigned i = 0; i < G_N_ELEMENTS (programs); i++)
         {
           CoopPolicy policy;
-          CoopProgram *r = load (programs[i]);
+          CoopProgram *r = load_oracle (programs[i]);
           uint64_t budget = r->stated_peak * percents[k] / 100;
           r->copy_rate = 1000; /* bytes per ns: of the memory of the GPU that costs were modelled on */
           r->launch_ns = 5000;
